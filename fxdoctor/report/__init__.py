@@ -1,0 +1,1 @@
+"""Reports: the data (`model`), and one file for each form of output."""
