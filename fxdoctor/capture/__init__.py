@@ -1,0 +1,1 @@
+"""Three routes from a model to one `torch.fx.Graph`: record (one eager run), symbolic, dynamo."""

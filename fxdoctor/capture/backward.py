@@ -1,0 +1,212 @@
+"""One backward with the gradient's state at every step, as a graph of plain numbers.
+
+Before it: the grad_fn graph is walked from the loss (iteratively), each grad_fn is matched to the node that made it
+by its sequence number, and every saved tensor is touched, which raises autograd's version error for each one that
+was overwritten. Then each grad_fn reports, through a hook, the norm of what it passed back along each of its edges.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from .. import torch_compat
+from ..facts import GradEdge, facts
+from .guard import Guard
+
+
+@dataclass(slots=True)
+class GradNode:
+    """A grad_fn. A norm is None where no gradient came, 0.0 for all zero, NaN for one that is not finite."""
+
+    index: int
+    name: str
+    seq: int | None
+    node: fx.Node | None
+    """The recorded node whose forward made it; None for leaves."""
+    leaf: int | None = None
+    """`id` of the leaf tensor for AccumulateGrad."""
+    next: list[tuple[int, int] | None] = field(default_factory=list)
+    """(index of the GradNode, which of its outputs) for each input of the forward op; None where it takes no gradient."""
+    sent: list[float | None] = field(default_factory=list)
+    """The norm passed back along each of `next`."""
+    received: float | None = None
+    """The norm of the gradient that arrived (all outputs together)."""
+    ran: bool = False
+    custom: bool = False
+
+
+@dataclass
+class Hazard:
+    """A saved tensor that was overwritten: backward will raise."""
+
+    saver: GradNode
+    attribute: str
+    message: str
+    storage: int | None = None
+
+
+@dataclass
+class Backward:
+    """The grad_fn graph under the loss, with what flowed."""
+
+    nodes: list[GradNode] = field(default_factory=list)
+    reached: set[GradEdge] = field(default_factory=set)
+    leaves: dict[int, tuple[int, torch.Tensor]] = field(default_factory=dict)
+    """`id(leaf)` to (index of its AccumulateGrad node, the leaf)."""
+    parents: list[list[tuple[int, int]]] = field(default_factory=list)
+    """For each node: (index of a node that sends to it, which edge of that node)."""
+    hazards: list[Hazard] = field(default_factory=list)
+    saved: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    """Storage address to (index of the saver, attribute), only filled where a hidden write makes it matter."""
+    error: Exception | None = None
+
+
+def walk(loss: torch.Tensor, nodes: list[fx.Node], *, check_saved: bool, track_saved: bool) -> tuple[Backward, list[Any]]:
+    """The graph under `loss` and its grad_fns, in the same order. Iterative: 100,000 nodes are no problem."""
+    result, functions = Backward(), []
+    ordered = [n for n in nodes if "facts" in n.meta]
+    ends = [facts(n).last_seq for n in ordered]
+    index: dict[Any, int] = {}
+    root = loss.grad_fn
+    stack: list[Any] = []
+
+    def enter(fn: Any) -> int:
+        found = index.get(fn)
+        if found is None:
+            found = index[fn] = len(functions)
+            seq = torch_compat.sequence_nr(fn)
+            entry = GradNode(found, fn.name(), seq, None)
+            variable = getattr(fn, "variable", None) if seq is None else None
+            if variable is not None:
+                entry.leaf = id(variable)
+                result.leaves[id(variable)] = (found, variable)
+            elif seq is not None:
+                at = bisect.bisect_left(ends, seq)
+                entry.node = ordered[at] if at < len(ordered) else None
+            functions.append(fn)
+            result.nodes.append(entry)
+            result.parents.append([])
+            stack.append(fn)
+        return found
+
+    if root is None:
+        return result, functions
+    enter(root)
+    result.reached.add((torch_compat.sequence_nr(root) or 0, loss.output_nr))
+    while stack:
+        fn = stack.pop()
+        entry = result.nodes[index[fn]]
+        entry.custom = hasattr(fn, "_forward_cls")
+        for position, (below, output) in enumerate(fn.next_functions):
+            if below is None:
+                entry.next.append(None)
+                continue
+            at = enter(below)
+            entry.next.append((at, output))
+            result.parents[at].append((entry.index, position))
+            if (seq := result.nodes[at].seq) is not None:
+                result.reached.add((seq, output))
+    if check_saved or track_saved:
+        for entry, fn in zip(result.nodes, functions, strict=True):
+            if entry.node is None or not facts(entry.node).saved_hooks:
+                _touch_saved(entry, fn, result, track_saved)
+    return result, functions
+
+
+_saved_names: dict[type, list[str]] = {}
+
+
+def _touch_saved(entry: GradNode, fn: Any, result: Backward, track: bool) -> None:
+    names = _saved_names.get(type(fn))
+    if names is None:
+        names = [n for n in dir(fn) if n.startswith("_saved_")] or (["saved_tensors"] if entry.custom else [])
+        _saved_names[type(fn)] = names
+    for name in names:
+        try:
+            value = getattr(fn, name)
+        except RuntimeError as error:
+            if "modified by an inplace operation" in str(error):
+                result.hazards.append(Hazard(entry, name.removeprefix("_saved_"), str(error)))
+            continue
+        if track:
+            for t in value if isinstance(value, (tuple, list)) else (value,):
+                if isinstance(t, torch.Tensor) and (key := torch_compat.storage_key(t)) is not None:
+                    result.saved.setdefault(key, []).append((entry.index, name.removeprefix("_saved_")))
+
+
+def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard) -> None:
+    """Runs backward once, filling in what each grad_fn received and sent. An error is kept, not raised."""
+    for _, leaf in result.leaves.values():
+        guard.keep_grad(leaf)
+        if getattr(leaf, "_post_accumulate_grad_hooks", None) is not None:
+            guard.accumulate_hooks.append((leaf, leaf._post_accumulate_grad_hooks))  # type: ignore[attr-defined]
+            leaf._post_accumulate_grad_hooks = None  # type: ignore[attr-defined]
+    handles = []
+    for entry, fn in zip(result.nodes, functions, strict=True):
+        if entry.leaf is None:
+            handles.append(fn.register_hook(_probe(entry, len(result.parents[entry.index]) != 1)))
+    functions.clear()
+    try:
+        loss.backward()
+    except Exception as error:
+        result.error = error
+    finally:
+        for handle in handles:
+            handle.remove()
+    _fill_received(result)
+
+
+def _probe(entry: GradNode, several: bool) -> Any:
+    def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
+        entry.ran = True
+        entry.sent = [None if g is None else norm(g) for g in sent]
+        if several:
+            norms = [norm(g) for g in received if g is not None]
+            entry.received = math.hypot(*norms) if norms else None
+
+    return hook
+
+
+def _fill_received(result: Backward) -> None:
+    """A grad_fn with one consumer received what that one sent."""
+    for entry, above in zip(result.nodes, result.parents, strict=True):
+        if len(above) == 1:
+            parent, position = above[0]
+            sent = result.nodes[parent].sent
+            entry.received = sent[position] if position < len(sent) else None
+
+
+def norm(g: torch.Tensor) -> float:
+    """Frobenius norm: exactly 0.0 only for all zeros, NaN when an element is not finite, never inf."""
+    with torch.no_grad():
+        g = g.detach()
+        if g.layout is not torch.strided:
+            g = g.coalesce().values() if g.layout is torch.sparse_coo else g.to_dense()
+        if g.numel() == 0:
+            return 0.0
+        wide = torch.float32 if g.dtype in (torch.float16, torch.bfloat16) else None
+        value = float(torch.linalg.vector_norm(g, dtype=wide))
+        if value == 0.0:  # squares of tiny numbers vanish
+            return float(g.abs().max().double())
+        if not math.isfinite(value):
+            if not bool(torch.isfinite(g).all()):
+                return math.nan
+            g = g.to(torch.complex128 if g.is_complex() else torch.float64)
+            value = float(torch.linalg.vector_norm(g))
+        return value
+
+
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+
+
+def versions(message: str) -> tuple[int, int] | None:
+    """(found, expected) version from autograd's message (`torch/csrc/autograd/saved_variable.cpp`)."""
+    match = _VERSIONS.search(message)
+    return (int(match[1]), int(match[2])) if match else None

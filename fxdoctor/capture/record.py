@@ -1,0 +1,584 @@
+"""Records one eager run as a `torch.fx.Graph`: each torch-level call becomes a node, in the order it ran.
+
+A `TorchFunctionMode` sees nearly everything. What it does not see is hooked while recording (`patches.py`): custom
+`autograd.Function.apply`, `nn.Parameter(...)`, `inference_mode`, module calls, `torch.func` transforms. A custom
+Function or a transform is one opaque node; what it reads inside counts as its input.
+
+How a tensor finds its node: parameters, buffers and inputs by identity; everything made during the run carries a
+token in its `__dict__` (a Python tensor keeps that even while only C++ holds it), so nothing is kept alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.overrides import TorchFunctionMode
+
+from .. import torch_compat
+from ..facts import NodeFacts, Read, Region, TensorFact, Write, facts
+from . import ops
+from .guard import Guard, tensors_in
+from .source import Spot, decorated_function, user_spot
+from .values import Attribute, Storage, Token, edge_of, leaves, paths, plain_identifier, scalars, value_state
+
+_sessions = itertools.count(1)
+_PLAIN = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis))
+
+
+class Recorder(TorchFunctionMode):
+    """Writes the graph while the model runs.
+
+    `named` maps each parameter and buffer name to its tensor; `inputs` are the tensor leaves of the arguments.
+    With `values=True` each output is also looked at: all zero, NaN, infinite, or live.
+    """
+
+    def __init__(self, named: dict[str, torch.Tensor], guard: Guard, *, values: bool = False) -> None:
+        super().__init__()
+        self.session = next(_sessions)
+        self.thread = threading.get_ident()
+        self.graph = fx.Graph()
+        self.root = nn.Module()
+        self.guard = guard
+        self.values = values
+        self.names = {id(t): (name, t) for name, t in reversed(list(named.items()))}
+        self.sources: dict[int, fx.Node] = {}
+        self.held: list[Any] = []
+        self.storages: dict[int, Storage] = {}
+        self.nodes: list[fx.Node] = []
+        self.last_seq = -1
+        self.stage = "forward"
+        self.module_path: list[str] = [""]
+        self.region: Region | None = None
+        self.busy = 0
+        self.opaque: list[tuple[NodeFacts, set[int], list[fx.Node]]] = []
+        self.pending: tuple[fx.Node, Any] | None = None
+        self.exits: dict[int, tuple[Any, fx.Node]] = {}
+        self.open_exits: list[fx.Node] = []
+        self.spot: Spot | None = None
+        self.fixed_location: Any = None
+        self.watched: list[tuple[fx.Node, torch.Tensor, torch.Tensor]] = []
+        self.constants = 0
+        self.numpy_writes: list[fx.Node] = []
+        self.output: Any = None
+        self.loss_node: fx.Node | None = None
+        self.failed_error: BaseException | None = None
+        self.failed: fx.Node | None = None
+        self.notes: list[str] = []
+
+    # --- inputs -----------------------------------------------------------------------------------------------
+
+    def placeholder(self, tensor: torch.Tensor, name: str) -> fx.Node:
+        node = self.graph.placeholder(name)
+        self._adopt(node, tensor, "input", name)
+        return node
+
+    def hidden_input(self, tensor: torch.Tensor) -> fx.Node:
+        """A tensor inside an argument that `torch.utils._pytree` does not open: held by the graph's module."""
+        name = f"_input_{self.constants}"
+        self.constants += 1
+        setattr(self.root, name, tensor)
+        node = self.graph.create_node("get_attr", name, (), {}, name)
+        self._adopt(node, tensor, "input", name)
+        return node
+
+    def _adopt(self, node: fx.Node, tensor: torch.Tensor, target: str, name: str) -> None:
+        """Makes `node` stand for a tensor that existed before the run."""
+        f = self._new_facts(node, target)
+        storage = self._storage(tensor, fresh=True, target=target, name=name)
+        f.outs.append(self._fact(tensor, storage, ()))
+        self.sources[id(tensor)] = node
+        self.held.append(tensor)
+
+    def _source(self, tensor: torch.Tensor) -> fx.Node:
+        """The node of a tensor that no recorded call made: a parameter, a buffer, or something unseen."""
+        known = self.names.get(id(tensor))
+        if known is not None:
+            name, _ = known
+            node = self.graph.create_node("get_attr", name, (), {}, name.replace(".", "_"))
+            kind = "parameter" if isinstance(tensor, nn.Parameter) else "buffer"
+            self._adopt(node, tensor, kind, name)
+        else:
+            name = f"_constant_{self.constants}"
+            self.constants += 1
+            setattr(self.root, name, tensor)
+            node = self.graph.create_node("get_attr", name, (), {}, name)
+            self._adopt(node, tensor, "external", name)
+            self._link_unseen(node, tensor)
+        return node
+
+    def _link_unseen(self, node: fx.Node, tensor: torch.Tensor) -> None:
+        """A tensor that appears from nowhere may be what came back from numpy or Python."""
+        f = facts(node)
+        key = torch_compat.storage_key(tensor)
+        pointer = tensor.data_ptr() if key is not None and tensor.device.type != "meta" else 0
+        for exit_node, alias, _ in self.watched:
+            if pointer and alias.data_ptr() == pointer:
+                node.meta["separate"] = True
+                f.reads.append(Read(exit_node, True, "soft"))
+                return
+        if tensor.grad_fn is None and not tensor.requires_grad:
+            f.reads.extend(Read(e, True, "soft") for e in self.open_exits)
+
+    def finish_forward(self, output: Any) -> None:
+        """Notes what the model returned, for the graph's output node."""
+        if self.pending is not None:
+            self.settle()
+        self.output = self._output_argument(output)
+        self._check_watched()
+
+    def finish(self, loss: torch.Tensor) -> None:
+        """Notes the loss."""
+        if self.pending is not None:
+            self.settle()
+        self.loss_node = self.node_of(loss)
+        self._check_watched()
+
+    def _output_argument(self, output: Any) -> Any:
+        """The output in terms of nodes: the same nested structure where fx can say it, else its tensors in a tuple."""
+        if isinstance(output, torch.Tensor):
+            return self.node_of(output)
+        if output is None or isinstance(output, (int, float, bool, str)):
+            return output
+        if type(output) in (tuple, list):
+            return type(output)(self._output_argument(v) for v in output)
+        if type(output) is dict and all(isinstance(k, str) for k in output):
+            return {k: self._output_argument(v) for k, v in output.items()}
+        return tuple(self.node_of(t) for t in tensors_in(output))
+
+    def _check_watched(self) -> None:
+        """Memory handed to numpy that changed without any recorded write was written from numpy."""
+        for node, alias, before in self.watched:
+            key = torch_compat.storage_key(alias)
+            storage = self.storages.get(key) if key is not None else None
+            written = storage is not None and storage.last_write is not None
+            if not written and not torch.equal(alias, before):
+                self.numpy_writes.append(node)
+
+    # --- the mode ---------------------------------------------------------------------------------------------
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        op = ops.op_of(func)
+        if op.skip or self.busy or threading.get_ident() != self.thread:
+            return func(*args, **kwargs)
+        if self.opaque or torch_compat.transform_level():
+            self._inside(args, kwargs)
+            return func(*args, **kwargs)
+        if op.name == ops.GRAD_SWITCH:
+            result = func(*args, **kwargs)
+            self.switch_grad(bool(args[0]), "no_grad")
+            return result
+        return self.run(op, func, args, kwargs)
+
+    def run(self, op: ops.Op, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs one torch function and, when it made or changed a tensor or left the graph, records it."""
+        self.busy += 1
+        try:
+            return self._run(op, func, args, kwargs)
+        finally:
+            self.busy -= 1
+
+    def _run(self, op: ops.Op, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.pending is not None:
+            self.settle()
+        tensors: list[torch.Tensor] = []
+        leaves(args, tensors)
+        if kwargs:
+            leaves(kwargs, tensors)
+        spot = self.spot or user_spot(3)
+        if ops.may_write(op, kwargs):
+            self._protect(tensors)
+        before = [torch_compat.version_of(t) for t in tensors]
+        reads = self._reads(op, tensors)
+        if self.exits:
+            reads.extend(Read(n, True, "soft") for n in self._linked(args, kwargs))
+        shapes = [t.shape for t in tensors] if op.in_place_name else None
+        node_args = tuple(self._argument(a) for a in args)
+        node_kwargs = {k: self._argument(v) for k, v in kwargs.items()}
+        generator = kwargs.get("generator")
+        state = (node_kwargs["generator"], generator.get_state()) if isinstance(generator, torch.Generator) else None
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            self._fail(op, node_args, node_kwargs, spot, reads, error)
+            raise
+        written = [i for i, t in enumerate(tensors) if torch_compat.version_of(t) != before[i]]
+        made: list[torch.Tensor] = []
+        leaves(result, made)
+        replaced = op.name == "data.__set__"
+        if not (made or written or op.exit or replaced or op.name in ("register_hook", "backward")):
+            return result
+        node = self._create(op, node_args, node_kwargs, spot)
+        f = facts(node)
+        f.reads, f.generator, f.exit = reads, state, op.exit
+        self._outputs(node, result, made, tensors)
+        for i in written:
+            changed = shapes is not None and tensors[i].shape != shapes[i]
+            self._write(node, tensors[i], reads[i].node, before[i], metadata=changed)
+        if replaced:
+            self._write(node, tensors[0], reads[0].node, before[0], metadata=True)
+        self._close(node)
+        if op.exit:
+            self._exit(node, op, tensors[0], result)
+        elif op.name in ops.TENSOR_FROM_PYTHON and op.name != "data":
+            f.reads.extend(self._came_back(args))
+        return result
+
+    def _inside(self, args: Any, kwargs: Any) -> None:
+        """A call inside an opaque node: notes which known tensors it reads, and protects what it may write."""
+        if not self.opaque:
+            return
+        _, seen, found = self.opaque[-1]
+        tensors: list[torch.Tensor] = []
+        leaves((args, kwargs), tensors)
+        for t in tensors:
+            if id(t) in seen:
+                continue
+            token = getattr(t, "_fxdoctor", None)
+            if id(t) in self.names or id(t) in self.sources or (token is not None and token.session == self.session):
+                seen.add(id(t))
+                self.guard.protect(t)
+                found.append(self.node_of(t))
+
+    # --- opaque calls -----------------------------------------------------------------------------------------
+
+    def run_opaque(
+        self, name: str, function: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs a custom Function, a transform or a scripted module as one node. `call` does the work."""
+        self.busy += 1
+        try:
+            return self._run_opaque(name, function, call, args, kwargs)
+        finally:
+            self.busy -= 1
+
+    def _run_opaque(
+        self, name: str, function: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if self.pending is not None:
+            self.settle()
+        tensors: list[torch.Tensor] = []
+        leaves((args, kwargs), tensors)
+        op = ops.Op(name, "call_function", ops.call, False, False)
+        reads = self._reads(op, tensors)
+        spot = self.spot or user_spot(3)
+        self._protect(tensors)
+        before = [torch_compat.version_of(t) for t in tensors]
+        target = self._argument(_Callable(function))
+        node_args = (target, *(self._argument(a) for a in args))
+        node_kwargs = {k: self._argument(v) for k, v in kwargs.items()}
+        shell = NodeFacts(-1, name)
+        self.opaque.append((shell, {id(t) for t in tensors}, []))
+        busy, self.busy = self.busy, 0
+        try:
+            result = call(*args, **kwargs)
+        except BaseException as error:
+            self.busy = busy
+            implicit = self.opaque.pop()[2]
+            self._fail(op, node_args, node_kwargs, spot, reads + self._implicit(implicit), error)
+            raise
+        self.busy = busy
+        implicit = self.opaque.pop()[2]
+        node = self._create(op, node_args, node_kwargs, spot)
+        f = facts(node)
+        f.reads, f.function = reads + self._implicit(implicit), function
+        made: list[torch.Tensor] = []
+        leaves(result, made)
+        self._outputs(node, result, made, tensors)
+        for t, read, version in zip(tensors, reads, before, strict=True):
+            if torch_compat.version_of(t) != version:
+                self._write(node, t, read.node, version)
+        self._close(node)
+        if any(r.kind == "implicit" and r.node.op != "get_attr" for r in f.reads):
+            f.replayable = "code inside this call reads tensors of the first run that are not its arguments"
+        return result
+
+    def _implicit(self, nodes: list[fx.Node]) -> list[Read]:
+        return [Read(n, facts(n).requires_grad, "implicit") for n in nodes]
+
+    def begin_stored_apply(self, function: type, args: tuple[Any, ...]) -> None:
+        """The forward of a custom Function starts whose `apply` was bound before recording began."""
+        tensors: list[torch.Tensor] = []
+        leaves(args, tensors)
+        self._protect(tensors)
+        shell = NodeFacts(-1, function.__name__)
+        shell.reads = self._reads(ops.Op("apply", "call_function", ops.call, False, False), tensors)
+        shell.spot = self.spot or user_spot(3)
+        shell.grad_enabled = any(t.requires_grad for t in tensors)
+        self.opaque.append((shell, {id(t) for t in tensors}, []))
+
+    def end_stored_apply(self, function: type, args: tuple[Any, ...], result: Any) -> None:
+        """Its forward is done; autograd attaches the grad_fn after this, so outputs are read at the next call."""
+        shell, _, implicit = self.opaque.pop()
+        op = ops.Op(function.__name__, "call_function", ops.call, False, False)
+        node_args = (self._argument(_Callable(function)), *(self._argument(a) for a in args))
+        node = self._create(op, node_args, {}, shell.spot)
+        f = facts(node)
+        f.reads, f.function = shell.reads + self._implicit(implicit), function
+        f.grad_enabled, f.region = True, None if shell.grad_enabled else self.region
+        self.pending = (node, result)
+
+    def abandon_stored_apply(self) -> None:
+        """Its forward raised."""
+        shell = self.opaque.pop()[0]
+        self.notes.append(f"custom Function {shell.op} raised in its forward")
+
+    def settle(self) -> None:
+        """Reads the outputs of a custom Function whose grad_fn was attached after its forward."""
+        node, result = self.pending  # type: ignore[misc]
+        self.pending = None
+        made: list[torch.Tensor] = []
+        leaves(result, made)
+        self._outputs(node, result, made, [])
+        self._close(node)
+
+    # --- nodes ------------------------------------------------------------------------------------------------
+
+    def _new_facts(self, node: fx.Node, name: str) -> NodeFacts:
+        f = NodeFacts(len(self.nodes), name)
+        f.stage, f.module = self.stage, self.module_path[-1]
+        f.last_seq = self.last_seq
+        node.meta["facts"] = f
+        self.nodes.append(node)
+        return f
+
+    def _create(self, op: ops.Op, args: tuple[Any, ...], kwargs: dict[str, Any], spot: Spot | None) -> fx.Node:
+        if op.lead:
+            args = (args[0], *op.lead, *args[1:]) if op.target is setattr else (args[0], *op.lead)
+        node = self.graph.create_node(op.op, op.target, args, kwargs, plain_identifier(op.name))
+        f = self._new_facts(node, op.name)
+        f.spot, f.location = spot, self.fixed_location
+        f.grad_enabled = torch.is_grad_enabled()
+        f.inference = torch.is_inference_mode_enabled()
+        f.saved_hooks = torch_compat.saved_hooks_active()
+        if not f.grad_enabled or f.inference:
+            f.region = self.region or Region("inference_mode" if f.inference else "no_grad", spot)
+        f.autocast = torch_compat.autocast_state()
+        return node
+
+    def _close(self, node: fx.Node) -> None:
+        f = facts(node)
+        for seq, _ in f.edges:
+            self.last_seq = max(self.last_seq, seq)
+        f.last_seq = self.last_seq
+
+    def _fail(
+        self,
+        op: ops.Op,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        spot: Spot | None,
+        reads: list[Read],
+        error: BaseException,
+    ) -> None:
+        if self.failed is not None or not isinstance(error, Exception):
+            return
+        node = self._create(op, args, kwargs, spot)
+        f = facts(node)
+        f.reads, f.error = reads, f"{type(error).__name__}: {error}"
+        f.replayable = "it raised"
+        self.failed = node
+        self.failed_error = error
+
+    def node_of(self, tensor: torch.Tensor) -> fx.Node:
+        """The node whose value `tensor` is."""
+        token = getattr(tensor, "_fxdoctor", None)
+        if token is None or token.session != self.session:
+            return self.sources.get(id(tensor)) or self._source(tensor)
+        if not token.path:
+            found: fx.Node = token.node
+            return found
+        return self._item(token.node, token.path)
+
+    def _item(self, node: fx.Node, path: tuple[Any, ...]) -> fx.Node:
+        items = node.meta.setdefault("items", {})
+        if path not in items:
+            parent = self._item(node, path[:-1]) if len(path) > 1 else node
+            step = path[-1]
+            function = getattr if isinstance(step, Attribute) else ops.getitem
+            with self.graph.inserting_after(parent):
+                item = self.graph.call_function(function, (parent, step.name if isinstance(step, Attribute) else step))
+            source = facts(node)
+            f = NodeFacts(source.index, "getitem", source.spot, source.location, source.module, source.stage)
+            f.region, f.grad_enabled, f.inference = source.region, source.grad_enabled, source.inference
+            f.autocast, f.last_seq, f.function = source.autocast, source.last_seq, source.function
+            f.outs = [o for o in source.outs if o.path[: len(path)] == path]
+            narrow = f.outs[0].sources if len(f.outs) == 1 else None
+            f.reads = [Read(parent, source.requires_grad, "data")]
+            if narrow is not None:
+                f.reads = [Read(n, facts(n).requires_grad, "data") for n in narrow]
+            item.meta["facts"] = f
+            item.meta["item_of"] = node
+            items[path] = item
+        found: fx.Node = items[path]
+        return found
+
+    # --- values -----------------------------------------------------------------------------------------------
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.node_of(value)
+        kind = type(value)
+        if kind is float:
+            return value
+        if isinstance(value, _PLAIN) and not isinstance(value, (type,)):
+            return int(value) if kind is not bool and isinstance(value, int) and kind is not int else value
+        if kind is torch.Size:
+            return tuple(value)
+        if kind in (tuple, list):
+            return kind(self._argument(v) for v in value)
+        if kind is dict and all(isinstance(k, str) for k in value):
+            return {k: self._argument(v) for k, v in value.items()}
+        if kind is slice:
+            return slice(self._argument(value.start), self._argument(value.stop), self._argument(value.step))
+        return self._object(value)
+
+    def _object(self, value: Any) -> fx.Node:
+        """A Python object that the graph cannot print, held by the module under a name of its own."""
+        name = f"_object_{self.constants}"
+        self.constants += 1
+        inner = value.function if isinstance(value, _Callable) else value
+        setattr(self.root, name, inner)
+        node = self.graph.create_node("get_attr", name, (), {}, name)
+        self._new_facts(node, "object")
+        return node
+
+    def _reads(self, op: ops.Op, tensors: list[torch.Tensor]) -> list[Read]:
+        reads: list[Read] = []
+        state: list[Read] = []
+        for i, t in enumerate(tensors):
+            node = self.node_of(t)
+            meta = op.name in ops.VALUE_FREE or op.name.endswith("_like") or (i > 0 and op.name in ops.SHAPE_ONLY_REST)
+            kind = "meta" if meta else "data"
+            reads.append(Read(node, t.requires_grad, kind, t.dtype, edge_of(t)))
+            storage = self.storages.get(torch_compat.storage_key(t) or 0)
+            if storage is not None and storage.last_write is not None and kind == "data":
+                w = storage.last_write
+                if w is not node and facts(w).index > facts(node).index:
+                    state.append(Read(w, facts(w).requires_grad, "state"))
+        return reads + state
+
+    def _outputs(self, node: fx.Node, result: Any, made: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+        f = facts(node)
+        known = {key: t for t in inputs if (key := torch_compat.storage_key(t)) is not None}
+        for path, tensor in paths(result):
+            key = torch_compat.storage_key(tensor)
+            alias = known.get(key) if key is not None else None
+            storage = self._storage(tensor, fresh=alias is None and tensor._base is None)
+            fact = self._fact(tensor, storage, path)
+            if alias is not None and tensor is not alias and len(made) > 1:
+                fact.sources = (self.node_of(alias),)
+            if f.op == "data" or (alias is not None and self.node_of(alias).meta.get("separate")):
+                node.meta["separate"] = True
+            f.outs.append(fact)
+            if id(tensor) in self.sources and f.op not in ("requires_grad_",):
+                self.sources[id(tensor)] = node
+                self.held.append(tensor)
+            elif id(tensor) not in self.names:
+                try:
+                    tensor._fxdoctor = Token(self.session, node, path)  # type: ignore[attr-defined]
+                except AttributeError:  # a subclass with slots
+                    self.sources[id(tensor)] = node if not path else self._item(node, path)
+                    self.held.append(tensor)
+
+    def _storage(self, tensor: torch.Tensor, *, fresh: bool, target: str = "local", name: str = "") -> Storage | None:
+        key = torch_compat.storage_key(tensor)
+        if key is None:
+            return None
+        found = self.storages.get(key)
+        external = target != "local"
+        if found is None or (fresh and not external):
+            found = self.storages[key] = Storage(len(self.storages) + len(self.nodes), target, name)
+        return found
+
+    def _fact(self, t: torch.Tensor, storage: Storage | None, path: tuple[Any, ...]) -> TensorFact:
+        value = value_state(t) if self.values else None
+        serial = storage.serial if storage else None
+        return TensorFact(tuple(t.shape), t.dtype, t.requires_grad, serial, edge_of(t), t._is_view(), value, path)
+
+    def _protect(self, tensors: list[torch.Tensor]) -> None:
+        for t in tensors:
+            key = torch_compat.storage_key(t)
+            storage = self.storages.get(key) if key is not None else None
+            if storage is None or storage.target != "local":
+                self.guard.protect(t)
+
+    def _write(
+        self, node: fx.Node, t: torch.Tensor, reader: fx.Node, before: int | None, metadata: bool = False
+    ) -> None:
+        key = torch_compat.storage_key(t)
+        storage = self.storages.get(key) if key is not None else None
+        f = facts(node)
+        separate = bool(reader.meta.get("separate"))
+        edge = edge_of(t if t._base is None else t._base)
+        hidden = separate or not f.grad_enabled or not t.requires_grad
+        target, name = (storage.target, storage.name) if storage else ("local", "")
+        f.writes.append(
+            Write(
+                storage.serial if storage else None, reader, before, torch_compat.version_of(t), hidden, separate,
+                t.requires_grad, edge, target, name, metadata,
+            )
+        )
+        if storage is not None:
+            if storage.last_write is not None and storage.last_write is not node:
+                f.reads.append(Read(storage.last_write, facts(storage.last_write).requires_grad, "state"))
+            storage.last_write = node
+            storage.writes.append(node)
+
+    # --- what leaves for Python, and comes back ------------------------------------------------------------------
+
+    def _exit(self, node: fx.Node, op: ops.Op, tensor: torch.Tensor, result: Any) -> None:
+        if op.name in ops.CONTROL_EXITS:
+            return
+        self.open_exits.append(node)
+        parts: list[Any] = []
+        scalars(result, parts)
+        for value in parts:
+            self.exits[id(value)] = (value, node)
+        if op.name in ("numpy", "__array__", "__dlpack__") and tensor.device.type == "cpu":
+            alias = tensor.detach()
+            self.guard.protect(tensor)
+            self.watched.append((node, alias, alias.clone()))
+
+    def linked_exit(self, value: Any) -> fx.Node | None:
+        """The exit that gave out exactly this Python object."""
+        found = self.exits.get(id(value))
+        return found[1] if found is not None and found[0] is value else None
+
+    def _linked(self, args: Any, kwargs: Any) -> list[fx.Node]:
+        """The exits whose very object is among the arguments."""
+        parts: list[Any] = []
+        scalars(args, parts)
+        scalars(tuple(kwargs.values()), parts)
+        return list({id(n): n for v in parts if (n := self.linked_exit(v)) is not None}.values())
+
+    def _came_back(self, args: Any) -> list[Read]:
+        """For a tensor built from Python numbers of unknown origin: any earlier exit may be behind them."""
+        parts: list[Any] = []
+        scalars(args, parts)
+        if not parts or self._linked(args, {}):
+            return []
+        return [Read(n, True, "soft") for n in self.open_exits]
+
+    # --- grad mode --------------------------------------------------------------------------------------------
+
+    def switch_grad(self, enabled: bool, kind: str) -> None:
+        """Grad mode changed; the region lasts until it is on again."""
+        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+            self.region = None
+        elif self.region is None or self.region.kind != kind:
+            self.region = Region(kind, self.spot or user_spot(3), decorated_function(3))
+
+
+class _Callable:
+    """Marks a function among the arguments of an opaque call, to be held by the graph's module."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function

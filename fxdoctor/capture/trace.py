@@ -1,0 +1,258 @@
+"""One recorded step: forward, loss and backward of a model on given inputs, with nothing left behind.
+
+`Trace` is what every later part reads: the graph with its facts, the grad_fn graph with what flowed, the state of
+each parameter, and the error if PyTorch raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+from ..facts import facts
+from ..report.model import ParamState
+from . import backward
+from .guard import Guard, deep_copy_inputs, neutral_modes, tensors_in
+from .patches import recording
+from .record import Recorder
+
+Loss = Callable[[Any], torch.Tensor]
+
+
+@dataclass
+class Subject:
+    """What is examined: a model (or callable with named parameters), its inputs as the caller gave them, its loss."""
+
+    model: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    loss: Loss | None
+    named: dict[str, torch.Tensor]
+    """Parameters, then buffers, by name."""
+    params: dict[str, torch.Tensor]
+    locate: dict[fx.Node, Any] | None = None
+    """For a captured GraphModule: the place of each of its nodes."""
+
+    @property
+    def module(self) -> nn.Module | None:
+        return self.model if isinstance(self.model, nn.Module) else None
+
+    def current_params(self) -> dict[str, torch.Tensor]:
+        """The parameters as they are now: a forward may have replaced some."""
+        module = self.module
+        return dict(module.named_parameters()) if module is not None and not self.locate else self.params
+
+
+@dataclass
+class Trace:
+    subject: Subject
+    recorder: Recorder
+    inputs: Any
+    """The (args, kwargs) that the run got: copies of the caller's."""
+    output: Any = None
+    loss: torch.Tensor | None = None
+    backward: backward.Backward = field(default_factory=backward.Backward)
+    states: dict[str, ParamState] = field(default_factory=dict)
+    error: Exception | None = None
+    error_stage: str = ""
+    """"forward", "loss" or "backward"."""
+    loss_value: float | None = None
+    changed_inputs: list[int] = field(default_factory=list)
+    live_buffers: dict[str, fx.Node | None] = field(default_factory=dict)
+    """Buffers and attributes that hold a graph after forward, though they held none before."""
+
+    @property
+    def nodes(self) -> list[fx.Node]:
+        return [n for n in self.recorder.graph.nodes if "facts" in n.meta]
+
+    @property
+    def loss_node(self) -> fx.Node | None:
+        return self.recorder.loss_node
+
+
+def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Callable[[Any], Any] | None = None) -> Trace:
+    """Runs one step under the recorder. The guard puts everything back; an error is kept in the trace, not raised.
+
+    `change` may alter the copied (args, kwargs) before the run.
+    """
+    shared = list(subject.named.values())
+    inputs = deep_copy_inputs((subject.args, subject.kwargs), shared)
+    if change is not None:
+        inputs = change(inputs)
+    recorder = Recorder(subject.named, guard, values=values)
+    result = Trace(subject, recorder, inputs)
+    guard.begin()
+    try:
+        with neutral_modes(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _forward(result)
+            if result.loss is not None and result.loss.requires_grad:
+                _backward(result, guard)
+            result.states = {n: state_of(p) for n, p in subject.current_params().items()}
+            _notice_changes(result)
+    finally:
+        result.loss = result.output = None
+        guard.restore()
+    return result
+
+
+def _forward(result: Trace) -> None:
+    subject, recorder = result.subject, result.recorder
+    args, kwargs = result.inputs
+    taken: set[int] = set()
+    for i, leaf in enumerate(pytree.tree_leaves(result.inputs)):
+        if isinstance(leaf, torch.Tensor):
+            recorder.placeholder(leaf, f"input_{i}")
+            taken.add(id(leaf))
+    for leaf in tensors_in(result.inputs):
+        if id(leaf) not in taken and id(leaf) not in recorder.names:
+            recorder.hidden_input(leaf)
+    names = {id(m): n for n, m in reversed(list(subject.module.named_modules()))} if subject.module else {}
+    result.error_stage = "forward"
+    with _kept(result), recording(recorder, names):
+        with recorder:
+            result.output = subject.model(*args, **kwargs)
+        recorder.finish_forward(result.output)
+        recorder.stage, result.error_stage = "loss", "loss"
+        result.loss = _loss(result)
+    if result.error is None:
+        result.error_stage = ""
+
+
+def _loss(result: Trace) -> torch.Tensor | None:
+    recorder, subject = result.recorder, result.subject
+    if subject.loss is not None:
+        with recorder:
+            loss = subject.loss(result.output)
+        if not isinstance(loss, torch.Tensor):
+            raise TypeError(f"the loss function returned {type(loss).__name__}, not a tensor; return a scalar tensor")
+    else:
+        loss = default_loss(result.output, recorder)
+    if loss is not None:
+        if loss.numel() != 1:
+            raise ValueError(f"the loss has shape {tuple(loss.shape)}; backward needs a scalar: take its mean or sum")
+        recorder.finish(loss)
+        result.loss_value = float(loss.detach().real) if loss.device.type != "meta" else None
+    return loss
+
+
+def default_loss(output: Any, mode: Any = None) -> torch.Tensor | None:
+    """`output.loss` if it is a scalar that requires grad, else each differentiable output dotted with fixed weights.
+
+    The weights are standard normal from a generator with seed 0, so that softmax or BatchNorm outputs get a gradient
+    (their plain sum has none). None when no output requires grad.
+    """
+    own = getattr(output, "loss", None)
+    if isinstance(own, torch.Tensor) and own.numel() == 1:
+        return own
+    total: torch.Tensor | None = None
+    for t in _differentiable(output):
+        weights = torch.randn(t.shape, generator=torch.Generator().manual_seed(0))
+        weights = weights.to(device=t.device, dtype=t.abs().dtype if t.is_complex() else t.dtype)
+        with mode if mode is not None else contextlib.nullcontext():
+            part = ((t.abs() if t.is_complex() else t) * weights).sum()
+            total = part if total is None else total + part
+    return total
+
+
+def _differentiable(output: Any) -> list[torch.Tensor]:
+    leaves = pytree.tree_leaves(output)
+    found = [t for t in leaves if isinstance(t, torch.Tensor)] or list(tensors_in(output))
+    return [t for t in found if t.requires_grad and (t.is_floating_point() or t.is_complex())]
+
+
+@contextlib.contextmanager
+def _kept(result: Trace) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  whatever the model raises is what the report explains
+        result.error = error.with_traceback(None)
+        result.error.__context__ = None
+
+
+def _backward(result: Trace, guard: Guard) -> None:
+    recorder = result.recorder
+    assert result.loss is not None
+    wrote = any(facts(n).writes for n in recorder.nodes) or bool(recorder.watched)
+    hidden = any(w.hidden for n in recorder.nodes for w in facts(n).writes) or bool(recorder.watched)
+    result.backward, functions = backward.walk(result.loss, recorder.nodes, check_saved=wrote, track_saved=hidden)
+    for hazard in result.backward.hazards:
+        hazard.storage = None
+    backward.run(result.loss, result.backward, functions, guard)
+    if result.backward.error is not None:
+        result.error, result.error_stage = result.backward.error, "backward"
+    by_edge: dict[Any, float | None] = {}
+    for entry in result.backward.nodes:
+        for below, sent in zip(entry.next, entry.sent, strict=False):
+            if below is not None and (seq := result.backward.nodes[below[0]].seq) is not None:
+                key = (seq, below[1])
+                by_edge[key] = sent if by_edge.get(key) is None else _joined(by_edge[key], sent, result, below[0])
+    for node in recorder.nodes:
+        _fill_grad(node, by_edge)
+
+
+def _joined(a: float | None, b: float | None, result: Trace, below: int) -> float | None:
+    """Several consumers: their sum is what the node received, when it has one output."""
+    received = result.backward.nodes[below].received
+    return received if received is not None else math.hypot(a or 0.0, b or 0.0)
+
+
+def _fill_grad(node: fx.Node, by_edge: dict[Any, float | None]) -> None:
+    f = facts(node)
+    norms = [by_edge[o.edge] for o in f.outs if o.edge in by_edge]
+    got = [n for n in norms if n is not None]
+    if got:
+        f.grad_norm = math.nan if any(math.isnan(n) for n in got) else math.hypot(*got)
+        f.grad_state = "nan" if math.isnan(f.grad_norm) else "zero" if f.grad_norm == 0.0 else "flows"
+    elif f.requires_grad:
+        f.grad_state = "none"
+
+
+def state_of(p: torch.Tensor) -> ParamState:
+    """A parameter's state after backward, read from `.grad` alone."""
+    state = ParamState("frozen", None, shape=tuple(p.shape), dtype=str(p.dtype).removeprefix("torch."))
+    if not p.requires_grad:
+        return state
+    grad = p.grad if p.is_leaf or p.retains_grad else None
+    if grad is None:
+        state.status = "none"
+        return state
+    state.norm = backward.norm(grad)
+    state.status = "nan" if math.isnan(state.norm) else "zero" if state.norm == 0.0 else "flows"
+    return state
+
+
+def _notice_changes(result: Trace) -> None:
+    """Which inputs now differ from the caller's, and which buffers now carry a graph."""
+    original = list(tensors_in((result.subject.args, result.subject.kwargs)))
+    copied = list(tensors_in(result.inputs))
+    if len(original) == len(copied):
+        for i, (a, b) in enumerate(zip(original, copied, strict=True)):
+            if a is not b and not _same_value(a, b):
+                result.changed_inputs.append(i)
+    module = result.subject.module
+    if module is None:
+        return
+    for name, buffer in module.named_buffers():
+        if buffer.grad_fn is not None:
+            token = getattr(buffer, "_fxdoctor", None)
+            result.live_buffers[name] = token.node if token is not None else None
+
+
+def _same_value(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or a.layout != b.layout:
+        return False
+    if a.device.type == "meta":
+        return True
+    a, b = a.detach(), b.detach()
+    if a.layout is not torch.strided:
+        a, b = a.to_dense(), b.to_dense()
+    return bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))) if a.is_floating_point() else bool(torch.equal(a, b))

@@ -1,0 +1,59 @@
+"""Every private torch name that fxdoctor touches, one small function each.
+
+A new torch release that moves one of them breaks this file and `tests/test_torch_compat.py`, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """The address of the tensor's StorageImpl (`torch/csrc/Storage.cpp`, `_cdata`); None where it has no storage."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (RuntimeError, NotImplementedError):  # sparse, functorch wrappers
+        return None
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """The version counter (`torch/csrc/autograd/python_variable.cpp`); None for inference tensors, which have none."""
+    try:
+        return tensor._version
+    except RuntimeError:
+        return None
+
+
+def sequence_nr(grad_fn: Any) -> int | None:
+    """When the autograd node was made, counted per thread (`torch/csrc/autograd/node.h`); None for AccumulateGrad."""
+    number = int(grad_fn._sequence_nr())
+    return None if number >= 1 << 62 else number
+
+
+def saved_hooks_active() -> bool:
+    """Whether a `saved_tensors_hooks` (checkpoint, offloading) is on, so that reading a saved tensor calls the user."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(True) is not None
+
+
+def transform_level() -> bool:
+    """Whether a `torch.func` transform is running (`torch/csrc/functorch/init.cpp`)."""
+    return torch._C._functorch.maybe_current_level() is not None
+
+
+def autocast_state() -> tuple[tuple[str, torch.dtype], ...] | None:
+    """The device types under autocast and their dtypes; None when it is off."""
+    on = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
+    return tuple((d, torch.get_autocast_dtype(d)) for d in on) or None
+
+
+def transform_entry_points() -> list[tuple[Any, str]]:
+    """Where `torch.func` enters a transform (`torch/_functorch/apis.py`, `eager_transforms.py`), as (module, name)."""
+    import torch._functorch.apis as apis
+    import torch._functorch.eager_transforms as eager
+
+    wanted = [(apis, "vmap_impl"), (eager, "grad_impl"), (eager, "grad_and_value_impl")]
+    wanted += [(eager, "_vjp_with_argnums"), (eager, "_jvp_with_argnums")]
+    return [(owner, name) for owner, name in wanted if hasattr(owner, name)]
