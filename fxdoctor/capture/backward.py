@@ -38,6 +38,8 @@ class GradNode:
     """The norm passed back along each of `next`."""
     received: float | None = None
     """The norm of the gradient that arrived (all outputs together)."""
+    shared: list[int] = field(default_factory=list)
+    """Edges along which the very same tensor was sent as along another edge."""
     ran: bool = False
     custom: bool = False
 
@@ -167,6 +169,9 @@ def _probe(entry: GradNode, several: bool) -> Any:
     def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
         entry.ran = True
         entry.sent = [None if g is None else norm(g) for g in sent]
+        if len(sent) > 1:
+            places = [None if g is None or g.layout is not torch.strided else g.data_ptr() or None for g in sent]
+            entry.shared = [i for i, p in enumerate(places) if p is not None and places.count(p) > 1]
         if several:
             norms = [norm(g) for g in received if g is not None]
             entry.received = math.hypot(*norms) if norms else None

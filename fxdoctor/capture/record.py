@@ -397,6 +397,14 @@ class Recorder(TorchFunctionMode):
             return found
         return self._item(token.node, token.path)
 
+    def last_writer(self, tensor: torch.Tensor) -> fx.Node | None:
+        """The node that last wrote to the tensor's memory, else the one that made it."""
+        key = torch_compat.storage_key(tensor)
+        storage = self.storages.get(key) if key is not None else None
+        token = getattr(tensor, "_fxdoctor", None)
+        made: fx.Node | None = token.node if token is not None and token.session == self.session else None
+        return storage.last_write or made if storage is not None else made
+
     def _item(self, node: fx.Node, path: tuple[Any, ...]) -> fx.Node:
         items = node.meta.setdefault("items", {})
         if path not in items:

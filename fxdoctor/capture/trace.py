@@ -18,11 +18,13 @@ from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from ..facts import facts
-from ..report.model import ParamState
+from ..report.model import Location, ParamState
 from . import backward
 from .guard import Guard, deep_copy_inputs, neutral_modes, tensors_in
 from .patches import recording
 from .record import Recorder
+from .source import is_internal, locate
+from .stray import Stray, stray_leaves
 
 Loss = Callable[[Any], torch.Tensor]
 
@@ -38,8 +40,8 @@ class Subject:
     named: dict[str, torch.Tensor]
     """Parameters, then buffers, by name."""
     params: dict[str, torch.Tensor]
-    locate: dict[fx.Node, Any] | None = None
-    """For a captured GraphModule: the place of each of its nodes."""
+    wanted_grad: dict[str, bool] = field(default_factory=dict)
+    """Which parameters required grad before the run."""
 
     @property
     def module(self) -> nn.Module | None:
@@ -48,7 +50,7 @@ class Subject:
     def current_params(self) -> dict[str, torch.Tensor]:
         """The parameters as they are now: a forward may have replaced some."""
         module = self.module
-        return dict(module.named_parameters()) if module is not None and not self.locate else self.params
+        return dict(module.named_parameters()) if module is not None else self.params
 
 
 @dataclass
@@ -64,8 +66,10 @@ class Trace:
     error: Exception | None = None
     error_stage: str = ""
     """"forward", "loss" or "backward"."""
+    error_location: Location | None = None
     loss_value: float | None = None
     changed_inputs: list[int] = field(default_factory=list)
+    strays: list[Stray] = field(default_factory=list)
     live_buffers: dict[str, fx.Node | None] = field(default_factory=dict)
     """Buffers and attributes that hold a graph after forward, though they held none before."""
 
@@ -174,8 +178,19 @@ def _kept(result: Trace) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001  whatever the model raises is what the report explains
+        result.error_location = _raised_at(error)
         result.error = error.with_traceback(None)
         result.error.__context__ = None
+
+
+def _raised_at(error: BaseException) -> Location | None:
+    """The innermost frame of the user's in the error's traceback."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        if not is_internal(step.tb_frame.f_code.co_filename):
+            found = (step.tb_frame.f_code, step.tb_lasti)
+        step = step.tb_next
+    return locate(found)
 
 
 def _backward(result: Trace, guard: Guard) -> None:
@@ -241,10 +256,10 @@ def _notice_changes(result: Trace) -> None:
     module = result.subject.module
     if module is None:
         return
+    result.strays = stray_leaves(module, result.backward.leaves, copied, result.recorder)
     for name, buffer in module.named_buffers():
         if buffer.grad_fn is not None:
-            token = getattr(buffer, "_fxdoctor", None)
-            result.live_buffers[name] = token.node if token is not None else None
+            result.live_buffers[name] = result.recorder.last_writer(buffer)
 
 
 def _same_value(a: torch.Tensor, b: torch.Tensor) -> bool:

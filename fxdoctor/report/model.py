@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import networkx
     import torch.fx
 
+    from ..capture.trace import Trace
+
 SEVERITIES = ("error", "warning", "info")
 
 
@@ -107,20 +109,45 @@ class ParamState:
 class Report:
     """The result of `analyze`, `diagnose` and their like.
 
-    ``params`` maps each name in ``model.named_parameters()`` to its `ParamState`. ``graph`` is the `torch.fx.Graph`
-    that ran (its ``owning_module`` is a `GraphModule` that runs it again), None where no graph was captured. ``flow``
-    is the gradient-flow graph. ``notes`` says what could not be done, and why.
+    ``params`` maps each name in ``model.named_parameters()`` to its `ParamState`. ``notes`` says what could not be
+    done, and why.
     """
 
     title: str
     findings: list[Finding] = field(default_factory=list)
     params: dict[str, ParamState] = field(default_factory=dict)
-    graph: torch.fx.Graph | None = None
-    flow: networkx.DiGraph | None = None
     notes: list[str] = field(default_factory=list)
     node_count: int | None = None
     error: str | None = None
     """What plain PyTorch raised in forward, loss or backward, as "RuntimeError: ..."; None when it ran."""
+
+    _trace: Trace | None = field(default=None, repr=False)
+    _graph: torch.fx.Graph | None = field(default=None, repr=False)
+
+    def attach(self, trace: Trace) -> None:
+        """Keeps what ran, for `graph` and `flow`."""
+        self._trace = trace
+
+    @property
+    def graph(self) -> torch.fx.Graph | None:
+        """The `torch.fx.Graph` that ran; its ``owning_module`` is a `GraphModule` that runs it again, on the tensor
+        leaves of (args, kwargs) in `torch.utils._pytree` order. None where nothing was captured. Built when first
+        asked for."""
+        if self._graph is None and self._trace is not None:
+            from ..replay import graph_module
+
+            self._graph = graph_module(self._trace).graph
+        return self._graph
+
+    @property
+    def flow(self) -> networkx.DiGraph[Any] | None:
+        """The gradient-flow graph: fx nodes, and edges that say whether the gradient comes back (``live``) and, if
+        not, which ``rule`` explains it. Built when asked for."""
+        if self._trace is None:
+            return None
+        from ..flow import build
+
+        return build(self._trace)
 
     @property
     def ok(self) -> bool:

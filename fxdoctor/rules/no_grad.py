@@ -1,0 +1,72 @@
+"""An op runs with grad mode off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..facts import facts, location_of
+from ..report.model import Finding, Related
+from .base import Rule
+from .context import Diagnosis, group_name
+from .where import no_grad_place
+
+BAD = ""
+GOOD = ""
+
+
+def check(d: Diagnosis) -> Iterator[Finding]:
+    for cut in d.cuts("no-grad"):
+        yield _checkpoint(d, cut) if cut.region is None else _region(d, cut)
+    yield from _inference_tensor(d)
+
+
+def _region(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
+    where = no_grad_place(cut.region, cut.node)
+    own = location_of(cut.node)
+    related = [] if own is None or where is None or (own.file, own.line) == (where.file, where.line) else [
+        Related(own, "the first op that loses its history")
+    ]
+    return RULE.finding(
+        d.severity(cut.params),
+        f"{group_name(cut.params)}: this runs with grad mode off, so no gradient comes back",
+        location=where,
+        node=cut.node.name,
+        params=cut.params,
+        related=related,
+        label="grad mode is off here",
+        proof=cut.proof,
+        evidence=cut.evidence,
+        help="remove no_grad (or inference_mode, set_grad_enabled(False)) from training code; freeze parameters with "
+        "requires_grad_(False) instead",
+    )
+
+
+def _checkpoint(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
+    return RULE.finding(
+        d.severity(cut.params),
+        f"{group_name(cut.params)}: reentrant checkpointing runs this with grad mode off, and no input requires grad",
+        location=d.place(cut.node),
+        node=cut.node.name,
+        params=cut.params,
+        label="no tensor argument requires grad, so backward never comes here",
+        proof=cut.proof,
+        evidence=cut.evidence,
+        help="pass use_reentrant=False to checkpoint",
+    )
+
+
+def _inference_tensor(d: Diagnosis) -> Iterator[Finding]:
+    node, error = d.trace.recorder.failed, d.trace.error
+    if node is None or error is None or "nference tensor" not in str(error):
+        return
+    yield RULE.finding(
+        "error",
+        "a tensor made under inference_mode takes part in training; autograd refuses to save it",
+        location=location_of(node),
+        node=node.name,
+        label=f"{facts(node).op} needs a tensor made under inference_mode for its backward",
+        help="make the tensor outside inference_mode, or use no_grad for the code that makes it, or clone() it first",
+    )
+
+
+RULE = Rule("no-grad", "FXD102", "an op runs with grad mode off", __doc__, BAD, GOOD, check)

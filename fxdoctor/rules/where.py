@@ -1,0 +1,155 @@
+"""Where a finding points: the line that switched grad mode off, the line in `__init__` that creates a parameter."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from torch import fx, nn
+
+from ..capture.source import is_internal, locate, place, statement_line
+from ..facts import Region, location_of
+from ..report.model import Location
+
+
+def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
+    """The line to change for an op that ran with grad mode off.
+
+    A `with` statement is named itself. A decorator is named too, unless the op stands in the decorated function's own
+    body: then the op's line says more.
+    """
+    own = location_of(node)
+    if region is None or region.spot is None:
+        return own
+    if region.decorated is not None:
+        code = region.decorated
+        if own is not None and own.file == code.co_filename and own.function == code.co_qualname:
+            return own
+        line = next((n for m in ("no_grad", "inference_mode", "set_grad_enabled") if (n := statement_line(code, m))), None)
+        return place(code.co_filename, line or code.co_firstlineno, function=code.co_qualname)
+    return locate(region.spot)
+
+
+def creation_place(model: Any, name: str) -> Location | None:
+    """The line that creates the parameter or attribute `name` (dotted): an assignment in some module's class.
+
+    Goes up from the owner while the owner's class is torch's own: `encoder.0.weight` is created by `self.encoder = ...`.
+    """
+    if not isinstance(model, nn.Module):
+        return None
+    chain = list(_owners(model, name))
+    for owner, attribute in reversed(chain):
+        cls = type(owner)
+        if cls.__module__.startswith("torch.nn.") or cls.__module__.startswith("torch.ao."):
+            continue
+        found = assignment_place(cls, attribute)
+        if found is not None:
+            return found
+    return None
+
+
+def _owners(model: nn.Module, name: str) -> Iterator[tuple[Any, str]]:
+    owner: Any = model
+    for part in name.split("."):
+        yield owner, part
+        if isinstance(owner, (list, tuple)) and part.isdigit():
+            owner = owner[int(part)]
+        elif isinstance(owner, dict):
+            owner = owner.get(part)
+        else:
+            owner = getattr(owner, part, None)
+        if owner is None:
+            return
+
+
+def assignment_place(cls: type, attribute: str) -> Location | None:
+    """Where a method of `cls` or a base assigns `self.attribute` (or registers it), found in the syntax tree."""
+    for base in cls.__mro__:
+        if base.__module__.startswith(("torch.nn.modules.", "builtins")):
+            continue
+        for file, qualname, node in _methods(base):
+            for statement in ast.walk(node):
+                if _assigns(statement, attribute):
+                    return place(
+                        file, statement.lineno, statement.col_offset, statement.end_col_offset, statement.end_lineno, qualname
+                    )
+    return None
+
+
+def _assigns(statement: ast.AST, attribute: str) -> Any:
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        named = isinstance(call.func, ast.Attribute) and call.func.attr in (
+            "register_parameter", "register_buffer", "register_module", "add_module", "__setattr__",
+        )
+        first = call.args[0] if call.args else None
+        return named and isinstance(first, ast.Constant) and first.value == attribute
+    for target in targets:
+        for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(part, ast.Attribute) and part.attr == attribute and isinstance(part.value, ast.Name):
+                return True
+    return False
+
+
+@functools.lru_cache(maxsize=512)
+def _methods(cls: type) -> list[tuple[str, str, ast.AST]]:
+    """(file, qualified name, function node with the file's line numbers) of each method written in the class."""
+    try:
+        lines, first = inspect.getsourcelines(cls)
+        file = inspect.getsourcefile(cls) or ""
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError, IndentationError):
+        return []
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    found = []
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno += first - 1
+            node.end_lineno += first - 1  # type: ignore[attr-defined]
+            node.col_offset += indent  # type: ignore[attr-defined]
+            node.end_col_offset += indent  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.append((file, f"{cls.__qualname__}.{node.name}", node))
+    found.sort(key=lambda item: item[1].rsplit(".", 1)[1] != "__init__")
+    return found
+
+
+def function_place(function: Any, index: int | None) -> Location | None:
+    """The `return` in a custom Function's backward that gives None (or zeros) for input `index`."""
+    cls = getattr(function, "__self__", function)
+    method = getattr(cls, "backward", None)
+    code = getattr(method, "__code__", None)
+    if code is None or is_internal(code.co_filename):
+        return None
+    for file, qualname, node in _methods(cls):
+        if not qualname.endswith(".backward"):
+            continue
+        returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
+        chosen = next((r for r in returns if index is not None and _gives_none(r, index)), returns[-1] if returns else None)
+        if chosen is not None:
+            return place(file, chosen.lineno, chosen.col_offset, chosen.end_col_offset, chosen.end_lineno, qualname)
+    return place(code.co_filename, code.co_firstlineno, function=code.co_qualname)
+
+
+def _gives_none(statement: ast.Return, index: int) -> bool:
+    value = statement.value
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    part = parts[index] if index < len(parts) else None
+    return isinstance(part, ast.Constant) and part.value is None
+
+
+def input_index(node: fx.Node, source: fx.Node) -> int | None:
+    """Which argument of a custom Function `source` is, counting all arguments of `apply`."""
+    arguments = node.args[1:]
+    return next((i for i, a in enumerate(arguments) if a is source), None)
+
