@@ -18,10 +18,12 @@ DRAWS = 2
 def revived(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
     """Those of `names` that get a gradient on one of two other draws (other inputs, other random numbers).
 
-    Floats are drawn anew with the same mean and deviation, integers and bools are permuted. A draw on which the model
+    A model in eval mode is also tried in training mode. Floats are drawn anew with the same mean and deviation, integers and bools are permuted. A draw on which the model
     raises is tried again with floats permuted too; a draw that still raises says nothing.
     """
     found: set[str] = set()
+    if subject.module is not None and not subject.module.training:
+        found |= _in_train_mode(subject, guard, names)
     for draw in range(1, DRAWS + 1):
         for redraw in (True, False):
             result = trace(subject, guard, change=_Change(draw, redraw))
@@ -31,6 +33,18 @@ def revived(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
         if found >= names:
             break
     return found
+
+
+def _in_train_mode(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
+    """Those of `names` that learn when the model is in training mode: auxiliary heads are skipped in eval."""
+    assert subject.module is not None
+
+    def train(inputs: Any) -> Any:
+        subject.module.train()  # the guard puts every module's flag back
+        return inputs
+
+    result = trace(subject, guard, change=train)
+    return {n for n in names if result.error is None and n in result.states and result.states[n].status == "flows"}
 
 
 @dataclasses.dataclass

@@ -21,8 +21,9 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         return
     groups: dict[tuple[str, int, bool, bool], tuple[Location | None, list[str]]] = {}
     read = parameter_nodes(d.trace)
+    everything = list(d.trace.states)
     for name in d.starved.unused:
-        where = creation_place(d.trace.subject.model, name)
+        where = creation_place(d.trace.subject.model, _whole(name, d.starved.unused, everything))
         key = (where.file if where else "", where.line if where else 0, name in read, name in d.revived)
         groups.setdefault(key, (where, []))[1].append(name)
     for (_, _, was_read, revived), (where, params) in groups.items():
@@ -45,6 +46,17 @@ def _finding(d: Diagnosis, where: Location | None, params: list[str], was_read: 
         label="created here, never used for the loss",
         help="use it in forward, remove it, or freeze it with requires_grad_(False)",
     )
+
+
+def _whole(name: str, unused: list[str], everything: list[str]) -> str:
+    """The largest module around `name` of which no parameter is used: its line says more than its parts' lines."""
+    whole, parts, dead = name, name.split("."), set(unused)
+    for depth in range(len(parts) - 1, 0, -1):
+        prefix = ".".join(parts[:depth])
+        if any(n.startswith(prefix + ".") and n not in dead for n in everything):
+            break
+        whole = prefix
+    return whole
 
 
 def _last_use(trace: Trace, params: list[str]) -> list[Related]:
