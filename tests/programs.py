@@ -74,9 +74,11 @@ class Program:
         return any(m == mark and s in reached and SINK in self.reach(t) for s, t, m in self.edges)
 
     def exit_marks(self, param: str) -> set[str]:
-        """Marks of the lines where a value that depends on `param` leaves for Python."""
+        """Marks of the lines where a value that depends on `param` leaves for Python, and of the severs before them."""
         reached = self.reach(param)
-        return {mark for value, mark in self.exits if value in reached}
+        found = {mark for value, mark in self.exits if value in reached}
+        left = {value for value, _ in self.exits}
+        return found | {m for s, t, m in self.edges if m is not None and s in reached and self.reach(t) & left}
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,7 @@ def load(program: Program, folder: pathlib.Path) -> tuple[torch.nn.Module, pathl
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     torch.manual_seed(0)
     return module.Net(), path
@@ -86,12 +88,21 @@ def test_verdicts_are_those_of_the_construction(folder: pathlib.Path, program: P
 
     assert report.error is None
     assert {n: p.status for n, p in report.params.items()} == truth
-    assert report.ok == (not starved), f"starved are {sorted(starved)}:\n{report}"
+    assert report.ok == (not starved), f"starved are {sorted(starved)}:\n{told(report, program)}"
     for finding in report.loud:
         check_finding(program, finding, path)
     named = {p: {f.location.line for f in report.loud if p in f.params and f.location} for p in starved}
     for param in sorted(starved):
         check_parameter(program, param, named[param], report)
+
+
+def told(report: Any, program: Program) -> str:
+    """What a failure prints: the findings, then the program with line numbers."""
+    findings = [
+        f"{f.severity} {f.rule} line {f.location and f.location.line} {f.proof} {f.params}" for f in report.findings
+    ]
+    lines = [f"{i:3} {text}" for i, text in enumerate(program.source.splitlines(), 1)]
+    return "\n".join([*findings, *report.notes, *lines])
 
 
 def check_finding(program: Program, finding: Any, path: pathlib.Path) -> None:
@@ -118,10 +129,14 @@ def lines_of(program: Program, marks: set[str]) -> set[int]:
 
 def check_parameter(program: Program, param: str, named: set[int], report: Any) -> None:
     """The lines named for a parameter are enough to restore it, and none of them could be left out."""
-    assert named, f"no loud finding for {param}:\n{report}"
+    assert named, f"no loud finding for {param}:\n{told(report, program)}"
     if param in program.unused():
         return
     marks = {m for m in program.severs if named & program.lines(m)}
-    assert program.restores(param, marks), f"repairing lines {sorted(named)} does not restore {param}:\n{report}"
+    assert program.restores(param, marks), (
+        f"repairing lines {sorted(named)} does not restore {param}:\n{told(report, program)}"
+    )
     for spare in marks:
-        assert not program.restores(param, marks - {spare}), f"{spare} need not be repaired for {param}:\n{report}"
+        assert not program.restores(param, marks - {spare}), (
+            f"{spare} need not be repaired for {param}:\n{told(report, program)}"
+        )

@@ -51,6 +51,15 @@ def equal(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.detach(), b.detach())
 
 
+def plain(tree: Any) -> Any:
+    """The nesting alone; the interpreter gives fx's immutable lists and dicts."""
+    if isinstance(tree, dict):
+        return {k: plain(v) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return ["list" if isinstance(tree, list) else "tuple", *map(plain, tree)]
+    return "tensor" if isinstance(tree, torch.Tensor) else tree
+
+
 @pytest.mark.parametrize("how", ["interpreter", "module"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_graph_runs_again_as_eager(name: str, how: str) -> None:
@@ -80,7 +89,7 @@ def test_the_graph_runs_again_as_eager(name: str, how: str) -> None:
     for a, b in zip(expected, got, strict=True):
         assert equal(a, b), f"outputs differ:\n{module.code}"
     if type(output) in (dict, list, tuple):
-        assert pytree.tree_structure(again) == pytree.tree_structure(output)
+        assert plain(again) == plain(output)
     shared = gradients(got, model)
     for n, grad in truth.items():
         assert equal(grad, shared[n]), f"the gradient of {n} differs:\n{module.code}"
