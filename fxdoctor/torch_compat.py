@@ -44,9 +44,21 @@ def transform_level() -> bool:
 
 
 def autocast_state() -> tuple[tuple[str, torch.dtype], ...] | None:
-    """The device types under autocast and their dtypes; None when it is off."""
+    """The device types under autocast and their dtypes; None when it is off (`torch/csrc/autograd/init.cpp`)."""
+    if not torch._C._is_any_autocast_enabled():
+        return None
     on = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
     return tuple((d, torch.get_autocast_dtype(d)) for d in on) or None
+
+
+def new_node(graph: Any, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
+    """`graph.create_node` without the walk over all arguments that it makes to warn of symbolic sizes
+    (`torch/fx/graph.py`)."""
+    node = graph.create_node(op, target, (), {}, name)
+    node.args = args
+    if kwargs:
+        node.kwargs = kwargs
+    return node
 
 
 def transform_entry_points() -> list[tuple[Any, str]]:
@@ -57,3 +69,16 @@ def transform_entry_points() -> list[tuple[Any, str]]:
     wanted = [(apis, "vmap_impl"), (eager, "grad_impl"), (eager, "grad_and_value_impl")]
     wanted += [(eager, "_vjp_with_argnums"), (eager, "_jvp_with_argnums")]
     return [(owner, name) for owner, name in wanted if hasattr(owner, name)]
+
+
+def free_in_order(functions: list[Any]) -> None:
+    """Drops grad_fns that Python has seen, the latest first, and empties the list.
+
+    From torch 2.14 a grad_fn keeps its Python object (`torch/csrc/autograd/python_cpp_function.cpp`), and freeing a
+    chain of such objects recurses: some 20,000 of them overflow the C stack. Freed one by one from the loss's end,
+    none has a successor to free.
+    """
+    order = {id(f): sequence_nr(f) for f in functions}
+    functions.sort(key=lambda f: -1 if (n := order[id(f)]) is None else n)
+    while functions:
+        functions.pop()

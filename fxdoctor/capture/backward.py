@@ -143,8 +143,12 @@ def _touch_saved(entry: GradNode, fn: Any, result: Backward, track: bool) -> Non
                     result.saved.setdefault(key, []).append((entry.index, name.removeprefix("_saved_")))
 
 
-def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard) -> None:
-    """Runs backward once, filling in what each grad_fn received and sent. An error is kept, not raised."""
+def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard, *, detailed: bool) -> None:
+    """Runs backward once, filling in what each grad_fn sent. An error is kept, not raised.
+
+    `detailed` also takes what was sent to leaves (else only whether something was) and, where several gradients meet,
+    the norm of their sum.
+    """
     for _, leaf in result.leaves.values():
         guard.keep_grad(leaf)
         if getattr(leaf, "_post_accumulate_grad_hooks", None) is not None:
@@ -153,8 +157,9 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     handles = []
     for entry, fn in zip(result.nodes, functions, strict=True):
         if entry.leaf is None:
-            handles.append(fn.register_hook(_probe(entry, len(result.parents[entry.index]) != 1)))
-    functions.clear()
+            leaf = [below is not None and result.nodes[below[0]].leaf is not None for below in entry.next]
+            probe = _detailed_probe(entry, len(result.parents[entry.index]) != 1) if detailed else _probe(entry, leaf)
+            handles.append(fn.register_hook(probe))
     try:
         loss.backward()
     except Exception as error:
@@ -165,18 +170,34 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     _fill_received(result)
 
 
-def _probe(entry: GradNode, several: bool) -> Any:
+def _probe(entry: GradNode, leaf: list[bool]) -> Any:
+    """A leaf's gradient is read from `.grad` later: here only whether there is one."""
+
+    def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
+        entry.ran = True
+        entry.sent = [None if g is None else 1.0 if is_leaf else norm(g) for g, is_leaf in zip(sent, leaf, strict=False)]
+        if len(sent) > 1:
+            _note_shared(entry, sent)
+
+    return hook
+
+
+def _detailed_probe(entry: GradNode, several: bool) -> Any:
     def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
         entry.ran = True
         entry.sent = [None if g is None else norm(g) for g in sent]
-        if len(sent) > 1:
-            places = [None if g is None or g.layout is not torch.strided else g.data_ptr() or None for g in sent]
-            entry.shared = [i for i, p in enumerate(places) if p is not None and places.count(p) > 1]
+        _note_shared(entry, sent)
         if several:
             norms = [norm(g) for g in received if g is not None]
             entry.received = math.hypot(*norms) if norms else None
 
     return hook
+
+
+def _note_shared(entry: GradNode, sent: tuple[torch.Tensor | None, ...]) -> None:
+    places = [None if g is None or g.layout is not torch.strided else g.data_ptr() or None for g in sent]
+    if len(set(places)) < len(places):
+        entry.shared = [i for i, p in enumerate(places) if p is not None and places.count(p) > 1]
 
 
 def _fill_received(result: Backward) -> None:
@@ -190,22 +211,27 @@ def _fill_received(result: Backward) -> None:
 
 def norm(g: torch.Tensor) -> float:
     """Frobenius norm: exactly 0.0 only for all zeros, NaN when an element is not finite, never inf."""
-    with torch.no_grad():
+    if g.requires_grad:  # backward with create_graph
         g = g.detach()
-        if g.layout is not torch.strided:
-            g = g.coalesce().values() if g.layout is torch.sparse_coo else g.to_dense()
-        if g.numel() == 0:
-            return 0.0
+    if g.layout is not torch.strided:
+        g = g.coalesce().values() if g.layout is torch.sparse_coo else g.to_dense()
+    if g.dtype is torch.float32 or g.dtype is torch.float64:
+        value: float = torch.linalg.vector_norm(g).item()
+    else:
         wide = torch.float32 if g.dtype in (torch.float16, torch.bfloat16) else None
         value = float(torch.linalg.vector_norm(g, dtype=wide))
-        if value == 0.0:  # squares of tiny numbers vanish
-            return float(g.abs().max().double())
-        if not math.isfinite(value):
-            if not bool(torch.isfinite(g).all()):
-                return math.nan
-            g = g.to(torch.complex128 if g.is_complex() else torch.float64)
-            value = float(torch.linalg.vector_norm(g))
-        return value
+    return value if 0.0 < value < math.inf else _extreme_norm(g, value)
+
+
+def _extreme_norm(g: torch.Tensor, value: float) -> float:
+    if g.numel() == 0:
+        return 0.0
+    if value == 0.0:  # squares of tiny numbers vanish
+        return float(g.abs().max().double())
+    if not bool(torch.isfinite(g).all()):
+        return math.nan
+    g = g.to(torch.complex128 if g.is_complex() else torch.float64)
+    return float(torch.linalg.vector_norm(g))
 
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")

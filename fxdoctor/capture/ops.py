@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -358,11 +358,21 @@ class Op:
     exit: bool
     lead: tuple[Any, ...] = ()
     """Arguments to put behind the first one, as in `getattr(x, "data")`."""
+    in_place_name: bool = field(init=False, default=False)
+    value_free: bool = field(init=False, default=False)
+    """The result takes nothing from its inputs' values."""
+    shape_only_rest: bool = field(init=False, default=False)
+    """Only the first tensor argument carries a value."""
+    identifier: str = field(init=False, default="")
+    """The start of the node's name."""
 
-    @property
-    def in_place_name(self) -> bool:
+    def __post_init__(self) -> None:
         n = self.name
-        return n in ("__setitem__", "data.__set__") or (n.endswith("_") and not n.endswith("__")) or n[:3] == "__i"
+        writes = n in ("__setitem__", "data.__set__") or (n.endswith("_") and not n.endswith("__")) or n[:3] == "__i"
+        object.__setattr__(self, "in_place_name", writes)
+        object.__setattr__(self, "value_free", n in VALUE_FREE or n.endswith("_like"))
+        object.__setattr__(self, "shape_only_rest", n in SHAPE_ONLY_REST)
+        object.__setattr__(self, "identifier", n.strip("_").replace(".", "_") or "call")
 
 
 _cache: dict[Any, Op] = {}

@@ -24,8 +24,9 @@ from ..facts import NodeFacts, Read, Region, TensorFact, Write, facts
 from . import ops
 from .guard import Guard, tensors_in
 from .source import Spot, decorated_function, user_spot
-from .values import Attribute, Storage, Token, edge_of, leaves, paths, plain_identifier, scalars, value_state
+from .values import Attribute, Storage, Token, edge_of, leaves, paths, scalars, value_state
 
+_APPLY = ops.Op("apply", "call_function", ops.call, False, False)
 _sessions = itertools.count(1)
 _PLAIN = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis))
 
@@ -48,7 +49,7 @@ class Recorder(TorchFunctionMode):
         self.names = {id(t): (name, t) for name, t in reversed(list(named.items()))}
         self.sources: dict[int, fx.Node] = {}
         self.held: list[Any] = []
-        self.storages: dict[int, Storage] = {}
+        self.storages: dict[int | None, Storage] = {}
         self.nodes: list[fx.Node] = []
         self.last_seq = -1
         self.stage = "forward"
@@ -89,7 +90,7 @@ class Recorder(TorchFunctionMode):
     def _adopt(self, node: fx.Node, tensor: torch.Tensor, target: str, name: str) -> None:
         """Makes `node` stand for a tensor that existed before the run."""
         f = self._new_facts(node, target)
-        storage = self._storage(tensor, fresh=True, target=target, name=name)
+        storage = self._storage(tensor, torch_compat.storage_key(tensor), fresh=True, target=target, name=name)
         f.outs.append(self._fact(tensor, storage, ()))
         self.sources[id(tensor)] = node
         self.held.append(tensor)
@@ -196,7 +197,8 @@ class Recorder(TorchFunctionMode):
         if ops.may_write(op, kwargs):
             self._protect(tensors)
         before = [torch_compat.version_of(t) for t in tensors]
-        reads = self._reads(op, tensors)
+        keys = [torch_compat.storage_key(t) for t in tensors]
+        reads = self._reads(op, tensors, keys)
         if self.exits:
             reads.extend(Read(n, True, "soft") for n in self._linked(args, kwargs))
         shapes = [t.shape for t in tensors] if op.in_place_name else None
@@ -218,7 +220,7 @@ class Recorder(TorchFunctionMode):
         node = self._create(op, node_args, node_kwargs, spot)
         f = facts(node)
         f.reads, f.generator, f.exit = reads, state, op.exit
-        self._outputs(node, result, made, tensors)
+        self._outputs(node, f, result, made, tensors, keys)
         for i in written:
             changed = shapes is not None and tensors[i].shape != shapes[i]
             self._write(node, tensors[i], reads[i].node, before[i], metadata=changed)
@@ -267,7 +269,8 @@ class Recorder(TorchFunctionMode):
         tensors: list[torch.Tensor] = []
         leaves((args, kwargs), tensors)
         op = ops.Op(name, "call_function", ops.call, False, False)
-        reads = self._reads(op, tensors)
+        keys = [torch_compat.storage_key(t) for t in tensors]
+        reads = self._reads(op, tensors, keys)
         spot = self.spot or user_spot(3)
         self._protect(tensors)
         before = [torch_compat.version_of(t) for t in tensors]
@@ -291,7 +294,7 @@ class Recorder(TorchFunctionMode):
         f.reads, f.function = reads + self._implicit(implicit), function
         made: list[torch.Tensor] = []
         leaves(result, made)
-        self._outputs(node, result, made, tensors)
+        self._outputs(node, f, result, made, tensors, keys)
         for t, read, version in zip(tensors, reads, before, strict=True):
             if torch_compat.version_of(t) != version:
                 self._write(node, t, read.node, version)
@@ -309,7 +312,7 @@ class Recorder(TorchFunctionMode):
         leaves(args, tensors)
         self._protect(tensors)
         shell = NodeFacts(-1, function.__name__)
-        shell.reads = self._reads(ops.Op("apply", "call_function", ops.call, False, False), tensors)
+        shell.reads = self._reads(_APPLY, tensors, [torch_compat.storage_key(t) for t in tensors])
         shell.spot = self.spot or user_spot(3)
         shell.grad_enabled = any(t.requires_grad for t in tensors)
         self.opaque.append((shell, {id(t) for t in tensors}, []))
@@ -336,7 +339,7 @@ class Recorder(TorchFunctionMode):
         self.pending = None
         made: list[torch.Tensor] = []
         leaves(result, made)
-        self._outputs(node, result, made, [])
+        self._outputs(node, facts(node), result, made, [], [])
         self._close(node)
 
     # --- nodes ------------------------------------------------------------------------------------------------
@@ -352,7 +355,7 @@ class Recorder(TorchFunctionMode):
     def _create(self, op: ops.Op, args: tuple[Any, ...], kwargs: dict[str, Any], spot: Spot | None) -> fx.Node:
         if op.lead:
             args = (args[0], *op.lead, *args[1:]) if op.target is setattr else (args[0], *op.lead)
-        node = self.graph.create_node(op.op, op.target, args, kwargs, plain_identifier(op.name))
+        node = torch_compat.new_node(self.graph, op.op, op.target, args, kwargs, op.identifier)
         f = self._new_facts(node, op.name)
         f.spot, f.location = spot, self.fixed_location
         f.grad_enabled = torch.is_grad_enabled()
@@ -458,46 +461,58 @@ class Recorder(TorchFunctionMode):
         self._new_facts(node, "object")
         return node
 
-    def _reads(self, op: ops.Op, tensors: list[torch.Tensor]) -> list[Read]:
+    def _reads(self, op: ops.Op, tensors: list[torch.Tensor], keys: list[int | None]) -> list[Read]:
         reads: list[Read] = []
         state: list[Read] = []
+        free = op.value_free
         for i, t in enumerate(tensors):
             node = self.node_of(t)
-            meta = op.name in ops.VALUE_FREE or op.name.endswith("_like") or (i > 0 and op.name in ops.SHAPE_ONLY_REST)
-            kind = "meta" if meta else "data"
-            reads.append(Read(node, t.requires_grad, kind, t.dtype, edge_of(t)))
-            storage = self.storages.get(torch_compat.storage_key(t) or 0)
-            if storage is not None and storage.last_write is not None and kind == "data":
-                w = storage.last_write
-                if w is not node and facts(w).index > facts(node).index:
-                    state.append(Read(w, facts(w).requires_grad, "state"))
-        return reads + state
+            meta = free or (i > 0 and op.shape_only_rest)
+            reads.append(Read(node, t.requires_grad, "meta" if meta else "data", t.dtype, edge_of(t)))
+            storage = self.storages.get(keys[i])
+            if storage is not None and (w := storage.last_write) is not None and w is not node and not meta:
+                written = facts(w)
+                if written.index > facts(node).index:
+                    state.append(Read(w, written.requires_grad, "state"))
+        return reads + state if state else reads
 
-    def _outputs(self, node: fx.Node, result: Any, made: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
-        f = facts(node)
-        known = {key: t for t in inputs if (key := torch_compat.storage_key(t)) is not None}
-        for path, tensor in paths(result):
+    def _outputs(
+        self,
+        node: fx.Node,
+        f: NodeFacts,
+        result: Any,
+        made: list[torch.Tensor],
+        inputs: list[torch.Tensor],
+        keys: list[int | None],
+    ) -> None:
+        several = len(made) > 1
+        found = [((), result)] if made and made[0] is result else paths(result)
+        for path, tensor in found:
             key = torch_compat.storage_key(tensor)
-            alias = known.get(key) if key is not None else None
-            storage = self._storage(tensor, fresh=alias is None and tensor._base is None)
+            alias = inputs[keys.index(key)] if key is not None and key in keys else None
+            storage = self._storage(tensor, key, fresh=alias is None and tensor._base is None)
             fact = self._fact(tensor, storage, path)
-            if alias is not None and tensor is not alias and len(made) > 1:
+            if alias is not None and tensor is not alias and several:
                 fact.sources = (self.node_of(alias),)
             if f.op == "data" or (alias is not None and self.node_of(alias).meta.get("separate")):
                 node.meta["separate"] = True
             f.outs.append(fact)
-            if id(tensor) in self.sources and f.op not in ("requires_grad_",):
+            if id(tensor) in self.sources and f.op != "requires_grad_":
                 self.sources[id(tensor)] = node
                 self.held.append(tensor)
             elif id(tensor) not in self.names:
-                try:
-                    tensor._fxdoctor = Token(self.session, node, path)  # type: ignore[attr-defined]
-                except AttributeError:  # a subclass with slots
-                    self.sources[id(tensor)] = node if not path else self._item(node, path)
-                    self.held.append(tensor)
+                self._mark(tensor, node, path)
 
-    def _storage(self, tensor: torch.Tensor, *, fresh: bool, target: str = "local", name: str = "") -> Storage | None:
-        key = torch_compat.storage_key(tensor)
+    def _mark(self, tensor: torch.Tensor, node: fx.Node, path: tuple[Any, ...]) -> None:
+        try:
+            tensor._fxdoctor = Token(self.session, node, path)  # type: ignore[attr-defined]
+        except AttributeError:  # a subclass with slots
+            self.sources[id(tensor)] = node if not path else self._item(node, path)
+            self.held.append(tensor)
+
+    def _storage(
+        self, tensor: torch.Tensor, key: int | None, *, fresh: bool, target: str = "local", name: str = ""
+    ) -> Storage | None:
         if key is None:
             return None
         found = self.storages.get(key)

@@ -7,6 +7,7 @@ each parameter, and the error if PyTorch raised.
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
+from .. import torch_compat
 from ..facts import facts
 from ..report.model import Location, ParamState
 from . import backward
@@ -93,19 +95,33 @@ def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Calla
         inputs = change(inputs)
     recorder = Recorder(subject.named, guard, values=values)
     result = Trace(subject, recorder, inputs)
+    functions: list[Any] = []
     guard.begin()
     try:
-        with neutral_modes(), warnings.catch_warnings():
+        with neutral_modes(), warnings.catch_warnings(), no_garbage_collection():
             warnings.simplefilter("ignore")
             _forward(result)
             if result.loss is not None and result.loss.requires_grad:
-                _backward(result, guard)
+                functions = _backward(result, guard)
             result.states = {n: state_of(p) for n, p in subject.current_params().items()}
             _notice_changes(result)
     finally:
         result.loss = result.output = None
         guard.restore()
+        torch_compat.free_in_order(functions)
     return result
+
+
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """A recorded run makes many small objects at once; the cyclic collector would scan them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _forward(result: Trace) -> None:
@@ -193,7 +209,7 @@ def _raised_at(error: BaseException) -> Location | None:
     return locate(found)
 
 
-def _backward(result: Trace, guard: Guard) -> None:
+def _backward(result: Trace, guard: Guard) -> list[Any]:
     recorder = result.recorder
     assert result.loss is not None
     wrote = any(facts(n).writes for n in recorder.nodes) or bool(recorder.watched)
@@ -201,7 +217,7 @@ def _backward(result: Trace, guard: Guard) -> None:
     result.backward, functions = backward.walk(result.loss, recorder.nodes, check_saved=wrote, track_saved=hidden)
     for hazard in result.backward.hazards:
         hazard.storage = None
-    backward.run(result.loss, result.backward, functions, guard)
+    backward.run(result.loss, result.backward, functions, guard, detailed=recorder.values)
     if result.backward.error is not None:
         result.error, result.error_stage = result.backward.error, "backward"
     by_edge: dict[Any, float | None] = {}
@@ -212,6 +228,7 @@ def _backward(result: Trace, guard: Guard) -> None:
                 by_edge[key] = sent if by_edge.get(key) is None else _joined(by_edge[key], sent, result, below[0])
     for node in recorder.nodes:
         _fill_grad(node, by_edge)
+    return functions
 
 
 def _joined(a: float | None, b: float | None, result: Trace, below: int) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import fx
 
 from .. import torch_compat
 from ..facts import GradEdge
@@ -131,12 +131,3 @@ def value_state(t: torch.Tensor) -> str | None:
             return "live" if bool((plain != 0).any()) else "zero"
         except (RuntimeError, NotImplementedError):
             return None
-
-
-def plain_identifier(name: str) -> str:
-    """A torch function's name as the start of a node's name."""
-    return name.strip("_").replace(".", "_") or "call"
-
-
-def is_parameter(t: torch.Tensor) -> bool:
-    return isinstance(t, nn.Parameter)
