@@ -157,7 +157,7 @@ class Recorder(TorchFunctionMode):
             key = torch_compat.storage_key(alias)
             storage = self.storages.get(key) if key is not None else None
             written = storage is not None and storage.last_write is not None
-            if not written and not torch.equal(alias, before):
+            if not written and node not in self.numpy_writes and not torch.equal(alias, before):
                 self.numpy_writes.append(node)
 
     # --- the mode ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ..capture.trace import Trace
 from ..culprits import Culprit, Explained
 from ..facts import facts, location_of
 from ..flow import Cut, Starved
-from ..report.model import Location, Related
+from ..report.model import Location
 
 
 @dataclass
@@ -71,8 +71,6 @@ class Falsified:
     params: list[str]
     evidence: str
     proof: str | None = "proved"
-    location: Location | None = None
-    related: list[Related] = field(default_factory=list)
 
 
 def op_text(node: fx.Node) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..facts import facts
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
+from .where import write_after
 
 BAD = ""
 GOOD = ""
@@ -17,10 +19,9 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding(
             "error",
             f"{op_text(wrong.node)} changes values behind autograd's back: the gradient of {group_name(wrong.params)} is wrong",
-            location=wrong.location or d.place(wrong.node),
+            location=(write_after(d.place(wrong.node)) if facts(wrong.node).exit else None) or d.place(wrong.node),
             node=wrong.node.name,
             params=wrong.params,
-            related=wrong.related,
             label="autograd does not know of this write",
             proof=wrong.proof,
             evidence=wrong.evidence,
@@ -31,7 +32,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding(
             "error" if wrong.proof else "warning",
             f"this hook writes to its gradient in place, which also changes the gradient of {group_name(wrong.params)}{luck}",
-            location=wrong.location or d.place(wrong.node),
+            location=d.place(wrong.node),
             node=wrong.node.name,
             params=wrong.params,
             label="the same gradient tensor is handed to other ops",

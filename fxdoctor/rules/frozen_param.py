@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, count, group_name
-from .where import creation_place
+from .where import creation_place, freezing_place
 
 BAD = ""
 GOOD = ""
@@ -24,7 +24,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding(
             "warning",
             f"forward sets requires_grad to False on {group_name(started_live)}",
-            location=creation_place(model, started_live[0]),
+            location=freezing_place(model) or creation_place(model, started_live[0]),
             params=started_live,
             help="move the freezing out of forward, or remove it",
         )
@@ -33,7 +33,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding(
             "warning",
             f"all {count(frozen)} have requires_grad=False: nothing can learn",
-            location=creation_place(model, frozen[0]),
+            location=freezing_place(model) or creation_place(model, frozen[0]),
             params=frozen,
             help="call requires_grad_(True) on the parameters that are to learn",
         )

@@ -59,12 +59,18 @@ def _inference_tensor(d: Diagnosis) -> Iterator[Finding]:
     node, error = d.trace.recorder.failed, d.trace.error
     if node is None or error is None or "nference tensor" not in str(error):
         return
+    made = next((r.node for r in facts(node).reads if facts(r.node).inference and r.node.op.startswith("call")), None)
+    use = location_of(node)
+    where = no_grad_place(facts(made).region, made) if made is not None else use
     yield RULE.finding(
         "error",
         "a tensor made under inference_mode takes part in training; autograd refuses to save it",
-        location=location_of(node),
+        location=where,
         node=node.name,
-        label=f"{facts(node).op} needs a tensor made under inference_mode for its backward",
+        related=[Related(use, "PyTorch raises here")] if made is not None and use is not None else [],
+        label="tensors made under this cannot be used in training"
+        if made is not None
+        else f"{facts(node).op} needs a tensor made under inference_mode for its backward",
         help="make the tensor outside inference_mode, or use no_grad for the code that makes it, or clone() it first",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import linecache
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -153,3 +154,65 @@ def input_index(node: fx.Node, source: fx.Node) -> int | None:
     arguments = node.args[1:]
     return next((i for i, a in enumerate(arguments) if a is source), None)
 
+
+
+def freezing_place(model: Any) -> Location | None:
+    """The line in some class of the model that sets `requires_grad` to False, found in the syntax tree."""
+    if not isinstance(model, nn.Module):
+        return None
+    for cls in dict.fromkeys(type(m) for m in model.modules()):
+        if cls.__module__.startswith("torch."):
+            continue
+        for file, qualname, method in _methods(cls):
+            for node in ast.walk(method):
+                if _freezes(node):
+                    return place(file, node.lineno, node.col_offset, node.end_col_offset, node.end_lineno, qualname)  # type: ignore[attr-defined]
+    return None
+
+
+def _freezes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
+        return bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value is False
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and node.targets[0].attr == "requires_grad"
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is False
+    )
+
+
+def write_after(made: Location | None) -> Location | None:
+    """The first statement behind `made` that writes to the numpy array which the statement at `made` assigns.
+
+    Writes from numpy are no torch calls; only the source shows them. None when no such statement is found.
+    """
+    if made is None:
+        return None
+    try:
+        tree = ast.parse("".join(linecache.getlines(made.file)))
+    except SyntaxError:
+        return None
+    names: set[str] = set()
+    statements = sorted((n for n in ast.walk(tree) if isinstance(n, ast.stmt)), key=lambda n: n.lineno)
+    for node in statements:
+        if isinstance(node, ast.Assign) and node.lineno <= made.line <= (node.end_lineno or node.lineno):
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        elif node.lineno >= made.line and _writes_array(node, names):
+            return place(made.file, node.lineno, node.col_offset, node.end_col_offset, node.end_lineno, made.function)
+    return None
+
+
+def _writes_array(node: ast.stmt, names: set[str]) -> bool:
+    targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets if isinstance(node, ast.Assign) else []
+    for target in targets:
+        part = target.value if isinstance(target, ast.Subscript) else target if isinstance(node, ast.AugAssign) else None
+        if isinstance(part, ast.Name) and part.id in names:
+            return True
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        call = node.value
+        outs = [k.value for k in call.keywords if k.arg == "out"]
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        changed = [*outs, owner, *(call.args[:1] if getattr(call.func, "attr", "") in ("copyto", "put", "place") else [])]
+        return any(isinstance(c, ast.Name) and c.id in names for c in changed)
+    return False
