@@ -93,7 +93,8 @@ class NodeFacts:
     """The no-grad region it ran in."""
     grad_enabled: bool = True
     inference: bool = False
-    autocast: tuple[Any, ...] | None = None
+    autocast: tuple[int, tuple[tuple[Any, ...], ...]] | None = None
+    """Which autocast stretch of the run it ran in, and the arguments of the nested `torch.autocast` calls."""
     reads: list[Read] = field(default_factory=list)
     outs: list[TensorFact] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)

@@ -84,6 +84,7 @@ class Replay:
                     self.env[node] = next(leaves)
                 elif node.op == "get_attr":
                     repair = self.repairs.get(node)
+                    self.check(node)
                     value = self.attribute(str(node.target))
                     self.env[node] = repair(self, node, (), {}) if repair is not None else value
                 elif node.op != "output":
@@ -96,6 +97,11 @@ class Replay:
         found = self.env.get(loss) if loss is not None else None
         return found if isinstance(found, torch.Tensor) else None
 
+    def check(self, node: fx.Node) -> None:
+        f = facts(node) if "facts" in node.meta else None
+        if f is not None and f.replayable is not None:
+            raise CannotReplay(f"{node.name} ({f.op}): {f.replayable}")
+
     def attribute(self, target: str) -> Any:
         """A parameter or buffer of the subject, or an object that the graph's root holds."""
         named = self.trace.subject.named
@@ -105,8 +111,7 @@ class Replay:
         f = facts(node) if "facts" in node.meta else None
         args, kwargs = self.values(node.args), self.values(node.kwargs)
         if f is not None:
-            if f.replayable is not None:
-                raise CannotReplay(f"{node.name} ({f.op}): {f.replayable}")
+            self.check(node)
             if f.writes:
                 for t in pytree.tree_leaves((args, kwargs)):
                     if isinstance(t, torch.Tensor):
@@ -131,31 +136,51 @@ def plain_call(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 class _Modes:
-    """Grad mode, inference mode and autocast as each node had them; re-entered only where they change."""
+    """Grad mode, inference mode and autocast as each node had them, nested as in the recorded run."""
 
     def __init__(self) -> None:
-        self.stack = contextlib.ExitStack()
-        self.now: Any = (True, False, None)
+        self.inference = contextlib.ExitStack()
+        self.in_inference = False
+        self.casts: list[tuple[Any, Any]] = []
+        self.epoch = 0
 
     def __enter__(self) -> _Modes:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.stack.close()
+        while self.casts:
+            self.casts.pop()[1].__exit__(None, None, None)
+        self.inference.close()
 
     def enter(self, node: fx.Node, force_grad: bool) -> None:
         f = facts(node)
-        wanted = (True, False, f.autocast) if force_grad else (f.grad_enabled, f.inference, f.autocast)
-        if wanted == self.now:
-            return
-        if wanted[2] != self.now[2] or wanted[1] != self.now[1]:
-            self.stack.close()
-            for device, dtype in f.autocast or ():
-                self.stack.enter_context(torch.autocast(device, dtype=dtype))
-            if wanted[1]:
-                self.stack.enter_context(torch.inference_mode())
-        torch.set_grad_enabled(wanted[0])
-        self.now = wanted
+        self._autocast(f.autocast)
+        wanted = f.inference and not force_grad
+        if wanted != self.in_inference:
+            self.inference.close()
+            if wanted:
+                self.inference.enter_context(torch.inference_mode())
+            self.in_inference = wanted
+        torch.set_grad_enabled(f.grad_enabled or force_grad)
+
+    def _autocast(self, state: tuple[int, tuple[Any, ...]] | None) -> None:
+        epoch, wanted = state or (0, ())
+        keep = common_prefix([c[0] for c in self.casts], wanted) if epoch == self.epoch else 0
+        while len(self.casts) > keep:
+            self.casts.pop()[1].__exit__(None, None, None)
+        for arguments in wanted[keep:]:
+            context = torch.autocast(*arguments)
+            context.__enter__()
+            self.casts.append((arguments, context))
+        self.epoch = epoch
+
+
+def common_prefix(a: Any, b: Any) -> int:
+    """How many elements the two sequences share from their start."""
+    n = 0
+    while n < min(len(a), len(b)) and a[n] == b[n]:
+        n += 1
+    return n
 
 
 def _last_uses(graph: fx.Graph) -> dict[fx.Node, list[fx.Node]]:
@@ -180,34 +205,68 @@ def graph_module(trace: Trace) -> fx.GraphModule:
     graph, root, copied = fx.Graph(), nn.Module(), {}
     for name, tensor in trace.subject.named.items():
         _put(root, name, tensor)
-    now: tuple[bool, Any] = (True, None)
-    scopes: list[fx.Node] = []
+    switches = _Switches(graph)
     for node in source.nodes:
         if node.op == "get_attr" and str(node.target) not in trace.subject.named:
             setattr(root, str(node.target), getattr(trace.recorder.root, str(node.target)))
         if node.op.startswith("call") and "facts" in node.meta:
-            now = _switch(graph, node, now, scopes)
+            switches.before(node)
+            generator = facts(node).generator
+            if generator is not None:
+                name = f"_generator_state_{node.name}"
+                setattr(root, name, generator[1])
+                graph.call_method("set_state", (copied[generator[0]], graph.get_attr(name)))
         copied[node] = graph.node_copy(node, lambda n: copied[n])
-    while scopes:
-        graph.call_function(torch.amp.autocast_mode._exit_autocast, (scopes.pop(),))
-    if not now[0]:
-        graph.call_function(torch._C._set_grad_enabled, (True,))
+    switches.close()
     output = trace.recorder.output
     graph.output(fx.map_arg(output, lambda n: copied[n]))
-    module = fx.GraphModule(root, graph, class_name=type(trace.subject.model).__name__)
-    return module
+    return fx.GraphModule(root, graph, class_name=type(trace.subject.model).__name__)
 
 
-def _switch(graph: fx.Graph, node: fx.Node, now: tuple[bool, Any], scopes: list[fx.Node]) -> tuple[bool, Any]:
-    f = facts(node)
-    if f.autocast != now[1]:
-        while scopes:
-            graph.call_function(torch.amp.autocast_mode._exit_autocast, (scopes.pop(),))
-        for device, dtype in f.autocast or ():
-            scopes.append(graph.call_function(torch.amp.autocast_mode._enter_autocast, (device, dtype, True, True)))
-    if f.grad_enabled != now[0]:
-        graph.call_function(torch._C._set_grad_enabled, (f.grad_enabled,))
-    return f.grad_enabled, f.autocast
+class _Switches:
+    """Writes the changes of grad mode and autocast between recorded nodes as nodes of the new graph."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.graph = graph
+        self.grad = True
+        self.casts: list[tuple[Any, fx.Node]] = []
+        self.epoch = 0
+        self.inference: fx.Node | None = None
+
+    def before(self, node: fx.Node) -> None:
+        f = facts(node)
+        epoch, wanted = f.autocast or (0, ())
+        self._autocast(epoch, wanted)
+        if f.inference != (self.inference is not None):
+            self._inference(f.inference)
+        if f.grad_enabled != self.grad:
+            self.graph.call_function(torch._C._set_grad_enabled, (f.grad_enabled,))
+            self.grad = f.grad_enabled
+
+    def close(self) -> None:
+        self._autocast(0, ())
+        if self.inference is not None:
+            self._inference(False)
+        if not self.grad:
+            self.graph.call_function(torch._C._set_grad_enabled, (True,))
+
+    def _autocast(self, epoch: int, wanted: tuple[Any, ...]) -> None:
+        keep = common_prefix([c[0] for c in self.casts], wanted) if epoch == self.epoch else 0
+        while len(self.casts) > keep:
+            self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (self.casts.pop()[1],))
+        for arguments in wanted[keep:]:
+            entered = self.graph.call_function(torch.amp.autocast_mode._enter_autocast, arguments)
+            self.casts.append((arguments, entered))
+        self.epoch = epoch
+
+    def _inference(self, on: bool) -> None:
+        if on:
+            enter = torch.autograd.grad_mode._enter_inference_mode
+            self.inference = self.graph.call_function(enter, (True,))
+            self.grad = False
+        elif self.inference is not None:
+            self.graph.call_function(torch.autograd.grad_mode._exit_inference_mode, (self.inference,))
+            self.inference, self.grad = None, True
 
 
 def _put(root: nn.Module, name: str, tensor: torch.Tensor) -> None:

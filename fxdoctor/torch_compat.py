@@ -43,14 +43,6 @@ def transform_level() -> bool:
     return torch._C._functorch.maybe_current_level() is not None
 
 
-def autocast_state() -> tuple[tuple[str, torch.dtype], ...] | None:
-    """The device types under autocast and their dtypes; None when it is off (`torch/csrc/autograd/init.cpp`)."""
-    if not torch._C._is_any_autocast_enabled():
-        return None
-    on = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
-    return tuple((d, torch.get_autocast_dtype(d)) for d in on) or None
-
-
 def new_node(graph: Any, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
     """`graph.create_node` without the walk over all arguments that it makes to warn of symbolic sizes
     (`torch/fx/graph.py`)."""

@@ -151,9 +151,6 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     """
     for _, leaf in result.leaves.values():
         guard.keep_grad(leaf)
-        if getattr(leaf, "_post_accumulate_grad_hooks", None) is not None:
-            guard.accumulate_hooks.append((leaf, leaf._post_accumulate_grad_hooks))  # type: ignore[attr-defined]
-            leaf._post_accumulate_grad_hooks = None  # type: ignore[attr-defined]
     handles = []
     for entry, fn in zip(result.nodes, functions, strict=True):
         if entry.leaf is None:

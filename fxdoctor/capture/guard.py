@@ -27,7 +27,7 @@ def deep_copy_inputs(tree: Any, shared: list[torch.Tensor]) -> Any:
     """
     memo: dict[int, Any] = {id(t): t for t in shared}
     for leaf in tensors_in(tree):
-        if id(leaf) not in memo and not leaf.is_leaf:
+        if id(leaf) not in memo and (not leaf.is_leaf or leaf.is_inference()):
             memo[id(leaf)] = leaf.detach().clone().requires_grad_(leaf.requires_grad)
     return copy.deepcopy(tree, memo)
 
@@ -59,11 +59,10 @@ class Guard:
         self.versions = [torch_compat.version_of(t) for t in self.tensors]
         self.grads = {id(t): (t, t.grad) for t in self.tensors if t.is_leaf}
         self.tensor_hooks = [(t, _copy_dict(t._backward_hooks)) for t in self.tensors]
-        self.accumulate_hooks = [
-            (t, t._post_accumulate_grad_hooks)  # type: ignore[attr-defined]
-            for t in self.tensors
-            if getattr(t, "_post_accumulate_grad_hooks", None) is not None
-        ]
+        self.accumulate_hooks: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
+        for t in self.tensors:
+            self._note_accumulate_hooks(t)
+        self.objects = Objects(self.attributes)
         self.rng = _rng_state()
         self.copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.missed: list[str] = []
@@ -72,8 +71,8 @@ class Guard:
         """Clears gradients and sets aside hooks that would act after backward (fused optimizers)."""
         for t, _ in self.grads.values():
             t.grad = None
-        for t, _ in self.accumulate_hooks:
-            t._post_accumulate_grad_hooks = None  # type: ignore[attr-defined]
+        for hooks, _ in self.accumulate_hooks:
+            hooks.clear()
 
     def protect(self, tensor: torch.Tensor) -> None:
         """Copies the whole storage of `tensor`, once, because something is about to write to it."""
@@ -91,12 +90,16 @@ class Guard:
         if id(leaf) not in self.grads:
             self.grads[id(leaf)] = (leaf, leaf.grad)
             leaf.grad = None
+            self._note_accumulate_hooks(leaf)
+            if leaf._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
+                leaf._post_accumulate_grad_hooks.clear()  # type: ignore[attr-defined]
 
     def restore(self) -> None:
         """Everything back as it was. Gradients stay cleared until `finish`."""
         with torch.no_grad():
             for module, saved in zip(self.modules, self.attributes, strict=True):
                 _restore_attributes(module, saved)
+            self.objects.restore()
             for (t, hooks), flag in zip(self.tensor_hooks, self.flags, strict=True):
                 self._restore_tensor(t, hooks, *flag)
             for raw, content in self.copies.values():
@@ -114,9 +117,15 @@ class Guard:
                 self.missed.append(name)
         for t, grad in self.grads.values():
             t.grad = grad
-        for t, hooks in self.accumulate_hooks:
-            t._post_accumulate_grad_hooks = hooks  # type: ignore[attr-defined]
+        for hooks, before in self.accumulate_hooks:
+            hooks.update(before)
         self.copies.clear()
+
+    def _note_accumulate_hooks(self, t: torch.Tensor) -> None:
+        """C++ holds the dict itself, so it is emptied, not replaced."""
+        hooks = getattr(t, "_post_accumulate_grad_hooks", None)
+        if hooks:
+            self.accumulate_hooks.append((hooks, dict(hooks)))
 
     def _restore_tensor(self, t: torch.Tensor, hooks: Any, grad: bool, was_leaf: bool, alias: torch.Tensor) -> None:
         if was_leaf and t.grad_fn is not None:
@@ -150,6 +159,74 @@ def _attributes(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     """The module's `__dict__`, and shallow copies of the containers in it (parameters, hooks, the user's lists)."""
     own = dict(module.__dict__)
     return own, {k: copy.copy(v) for k, v in own.items() if isinstance(v, _CONTAINERS)}
+
+
+class Objects:
+    """The plain objects and nested containers that modules hold, as they were: fields, elements, generator states."""
+
+    MOST = 50_000
+
+    def __init__(self, attributes: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        self.containers: list[tuple[Any, Any]] = []
+        self.fields: list[tuple[Any, dict[str, Any]]] = []
+        self.generators: list[tuple[Any, Any]] = []
+        self.seen: set[int] = set()
+        for own, _ in attributes:
+            for name, value in own.items():
+                if name not in ("_parameters", "_buffers", "_modules") and not name.endswith("_hooks"):
+                    self._visit(value, 6)
+
+    def _visit(self, value: Any, depth: int) -> None:
+        if depth == 0 or type(value) in _ATOMS or id(value) in self.seen or len(self.seen) > self.MOST:
+            return
+        if isinstance(value, (torch.Tensor, nn.Module, type, torch.dtype, torch.device)):
+            return
+        self.seen.add(id(value))
+        if isinstance(value, _CONTAINERS):
+            self.containers.append((value, copy.copy(value)))
+            parts = list(value.values()) if isinstance(value, dict) else list(value)
+        elif isinstance(value, (tuple, frozenset)):
+            parts = list(value)
+        elif (saved := _generator_state(value)) is not None:
+            self.generators.append((value, saved))
+            return
+        elif hasattr(value, "__dict__") and not callable(value) and type(value).__module__ != "builtins":
+            self.fields.append((value.__dict__, dict(value.__dict__)))
+            parts = list(value.__dict__.values())
+        else:
+            return
+        for part in parts:
+            self._visit(part, depth - 1)
+
+    def restore(self) -> None:
+        for container, before in self.containers:
+            _refill(container, before)
+        for fields, own in self.fields:
+            _refill(fields, own)
+        for generator, state in self.generators:
+            _set_generator_state(generator, state)
+
+
+_ATOMS = frozenset([int, float, bool, str, bytes, type(None), complex])
+
+
+def _generator_state(value: Any) -> Any:
+    if isinstance(value, torch.Generator):
+        return value.get_state()
+    if isinstance(value, random.Random):
+        return value.getstate()
+    if type(value).__module__.startswith("numpy.random") and hasattr(value, "bit_generator"):
+        return value.bit_generator.state
+    return None
+
+
+def _set_generator_state(value: Any, state: Any) -> None:
+    if isinstance(value, torch.Generator):
+        value.set_state(state)
+    elif isinstance(value, random.Random):
+        value.setstate(state)
+    else:
+        value.bit_generator.state = state
 
 
 def _restore_attributes(module: nn.Module, saved: tuple[dict[str, Any], dict[str, Any]]) -> None:

@@ -30,6 +30,8 @@ def recording(recorder: Recorder, names: dict[int, str]) -> Iterator[None]:
         stack.enter_context(_new_parameters(recorder))
         stack.enter_context(_inference_mode(recorder))
         stack.enter_context(_transforms(recorder))
+        stack.enter_context(_autocast(recorder))
+        stack.enter_context(_as_subclass(recorder))
         yield
 
 
@@ -184,3 +186,39 @@ def _wrapped_transform(recorder: Recorder, name: str, original: Callable[..., An
         return recorder.run_opaque(name, original, original, args, kwargs)
 
     return transform
+
+
+@contextlib.contextmanager
+def _autocast(recorder: Recorder) -> Iterator[None]:
+    """Autocast keeps cast weights until its outermost block ends, so a replay must nest as the run did."""
+    cls = torch.autocast
+    enter, leave = cls.__enter__, cls.__exit__
+
+    def entered(self: Any) -> Any:
+        if not _idle(recorder):
+            if not recorder.autocast:
+                recorder.autocast_epoch += 1
+            recorder.autocast.append((self.device, self.fast_dtype, self._enabled, self._cache_enabled))
+        return enter(self)
+
+    def left(self: Any, *args: Any) -> Any:
+        if not _idle(recorder) and recorder.autocast:
+            recorder.autocast.pop()
+        return leave(self, *args)
+
+    with replaced(cls, "__enter__", entered), replaced(cls, "__exit__", left):
+        yield
+
+
+@contextlib.contextmanager
+def _as_subclass(recorder: Recorder) -> Iterator[None]:
+    original = torch.Tensor.as_subclass
+    op = ops.Op("as_subclass", "call_method", "as_subclass", False, False)
+
+    def as_subclass(self: torch.Tensor, cls: Any) -> Any:
+        if _idle(recorder):
+            return original(self, cls)
+        return recorder.run(op, original, (self, cls), {})
+
+    with replaced(torch.Tensor, "as_subclass", as_subclass):
+        yield

@@ -56,6 +56,8 @@ class Recorder(TorchFunctionMode):
         self.module_path: list[str] = [""]
         self.region: Region | None = None
         self.busy = 0
+        self.autocast: list[tuple[Any, ...]] = []
+        self.autocast_epoch = 0
         self.opaque: list[tuple[NodeFacts, set[int], list[fx.Node]]] = []
         self.pending: tuple[fx.Node, Any] | None = None
         self.exits: dict[int, tuple[Any, fx.Node]] = {}
@@ -122,8 +124,29 @@ class Recorder(TorchFunctionMode):
                 node.meta["separate"] = True
                 f.reads.append(Read(exit_node, True, "soft"))
                 return
-        if tensor.grad_fn is None and not tensor.requires_grad:
+        if tensor.grad_fn is not None:
+            self._link_through_autograd(f, tensor)
+        elif not tensor.requires_grad:
             f.reads.extend(Read(e, True, "soft") for e in self.open_exits)
+
+    def _link_through_autograd(self, f: NodeFacts, tensor: torch.Tensor) -> None:
+        """Code that was not seen made it from tensors that were: autograd's own graph says from which."""
+        f.replayable = "its value comes from code that fxdoctor does not see"
+        known = {edge: n for n in self.nodes for edge in facts(n).edges}
+        seen, queue = {tensor.grad_fn}, [tensor.grad_fn]
+        while queue:
+            fn: Any = queue.pop()
+            for below, output in fn.next_functions:
+                if below is None or below in seen:
+                    continue
+                variable = getattr(below, "variable", None)
+                seq = torch_compat.sequence_nr(below)
+                node = known.get((seq, output)) if seq is not None else None
+                if variable is not None or node is not None:
+                    f.reads.append(Read(node or self.node_of(variable), True, "implicit"))
+                else:
+                    seen.add(below)
+                    queue.append(below)
 
     def finish_forward(self, output: Any) -> None:
         """Notes what the model returned, for the graph's output node."""
@@ -363,7 +386,8 @@ class Recorder(TorchFunctionMode):
         f.saved_hooks = torch_compat.saved_hooks_active()
         if not f.grad_enabled or f.inference:
             f.region = self.region or Region("inference_mode" if f.inference else "no_grad", spot)
-        f.autocast = torch_compat.autocast_state()
+        if self.autocast:
+            f.autocast = (self.autocast_epoch, tuple(self.autocast))
         return node
 
     def _close(self, node: fx.Node) -> None:

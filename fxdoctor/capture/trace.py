@@ -89,10 +89,10 @@ def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Calla
 
     `change` may alter the copied (args, kwargs) before the run.
     """
-    shared = list(subject.named.values())
-    inputs = deep_copy_inputs((subject.args, subject.kwargs), shared)
-    if change is not None:
-        inputs = change(inputs)
+    with neutral_modes():
+        inputs = deep_copy_inputs((subject.args, subject.kwargs), list(subject.named.values()))
+        if change is not None:
+            inputs = change(inputs)
     recorder = Recorder(subject.named, guard, values=values)
     result = Trace(subject, recorder, inputs)
     functions: list[Any] = []
