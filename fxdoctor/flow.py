@@ -184,7 +184,7 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
         return result
     graph = build(trace, refuted)
     loss = trace.loss_node
-    to_loss = _routes(graph, [loss] if loss is not None else _outputs(trace))
+    to_loss = _routes(graph, [loss] if loss is not None else trace.output_nodes)
     exits = [n for n in trace.nodes if facts(n).exit]
     to_exit = _routes(graph, [n for n in exits if facts(n).op not in ops.CONTROL_EXITS])
     to_branch = _routes(graph, [n for n in exits if facts(n).op in ops.CONTROL_EXITS])
@@ -214,12 +214,6 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
             cut.chain.extend(c for c in kept if c is not cut and c not in cut.chain)
     result.cuts = list(found.values())
     return result
-
-
-def _outputs(trace: Trace) -> list[fx.Node]:
-    found: list[fx.Node] = []
-    fx.map_arg(trace.recorder.output, lambda n: found.append(n) or n)  # type: ignore[func-returns-value]
-    return found
 
 
 def _routes(graph: Any, targets: list[fx.Node]) -> tuple[dict[Any, list[Any]], dict[Any, float]]:

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from .capture import ops
 from .capture.guard import Guard, deep_copy_inputs, neutral_modes
-from .capture.trace import Subject, Trace, state_of
+from .capture.trace import Trace, default_loss, state_of
 from .facts import facts
 from .report.model import ParamState
 
@@ -78,6 +78,8 @@ class Replay:
         inputs = deep_copy_inputs((subject.args, subject.kwargs), list(subject.named.values()))
         leaves = iter([t for t in pytree.tree_leaves(inputs) if isinstance(t, torch.Tensor)])
         last_use = _last_uses(self.trace.recorder.graph)
+        loss = self.trace.loss_node
+        kept = [loss] if loss is not None else self.trace.output_nodes
         with _Modes() as modes:
             for node in list(self.trace.recorder.graph.nodes):
                 if node.op == "placeholder":
@@ -91,11 +93,16 @@ class Replay:
                     modes.enter(node, node in self.grad_on)
                     self.env[node] = self.call(node)
                 for dead in last_use.get(node, ()):
-                    if dead is not self.trace.loss_node:
+                    if dead not in kept:
                         self.env.pop(dead, None)
-        loss = self.trace.loss_node
-        found = self.env.get(loss) if loss is not None else None
-        return found if isinstance(found, torch.Tensor) else None
+            if loss is not None:
+                return self.loss_of(self.env[loss])
+            return default_loss([self.env[n] for n in kept])
+
+    def loss_of(self, value: Any) -> torch.Tensor:
+        if not isinstance(value, torch.Tensor):
+            raise CannotReplay("the loss is no tensor any more")
+        return value
 
     def check(self, node: fx.Node) -> None:
         f = facts(node) if "facts" in node.meta else None

@@ -83,6 +83,18 @@ class Trace:
     def loss_node(self) -> fx.Node | None:
         return self.recorder.loss_node
 
+    @property
+    def output_nodes(self) -> list[fx.Node]:
+        """The nodes of the model's output tensors."""
+        found: list[fx.Node] = []
+
+        def add(node: fx.Node) -> fx.Node:
+            found.append(node)
+            return node
+
+        fx.map_arg(self.recorder.output, add)
+        return found
+
 
 def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Callable[[Any], Any] | None = None) -> Trace:
     """Runs one step under the recorder. The guard puts everything back; an error is kept in the trace, not raised.
