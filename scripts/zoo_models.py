@@ -66,8 +66,8 @@ DETECTORS: dict[str, dict[str, Any]] = {
     "retinanet_resnet50_fpn": {"min_size": 128, "max_size": 160},
     "ssdlite320_mobilenet_v3_large": {},
     "fcos_resnet50_fpn": {"min_size": 128, "max_size": 160},
-    "maskrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160},
-    "keypointrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, "num_keypoints": 3},
+    "maskrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, "box_detections_per_img": 5},
+    "keypointrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, "num_keypoints": 3, "box_detections_per_img": 5},
 }
 SEGMENTERS = ["deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50"]
 VIDEO: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {

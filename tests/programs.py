@@ -7,6 +7,7 @@ other. Ops are smooth and never give exact zeros, so that a parameter's gradient
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -67,6 +68,12 @@ class Program:
     def unused(self) -> set[str]:
         """Starved parameters from which no data path leads to the loss."""
         return {p for p in self.starved() if SINK not in self.reach(p)}
+
+    def in_loss_only(self) -> Program:
+        """The same program with the outputs that carry no gradient taken out of the loss, as the default loss does."""
+        live = {v for p in self.params if p not in self.frozen for v in self.reach(p, set())}
+        kept = [e for e in self.edges if e[1] != SINK or e[0] in live]
+        return dataclasses.replace(self, edges=kept if any(e[1] == SINK for e in kept) else self.edges)
 
     def on_path(self, param: str, mark: str) -> bool:
         """Whether the sever lies on some data path from `param` to the loss."""
@@ -282,7 +289,7 @@ def block(b: Builder) -> None:
         f"        self.inner = nn.Linear(4, 4)  # {name}\n\n"
         f"    def forward(self, x):\n        {inner}\n        return h"
     )
-    b.init.append(f"self.{name} = {cls}()")
+    b.init.append(f"self.{name} = {cls}()  # {name}")
     b.params |= {f"{name}.inner.weight": name, f"{name}.inner.bias": name}
     v = b.value(severed={u: mark, name: mark}) if mark else b.value(u, name)
     b.body.append(f"{v} = self.{name}({u})")

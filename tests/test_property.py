@@ -90,7 +90,7 @@ def test_verdicts_are_those_of_the_construction(folder: pathlib.Path, program: P
     assert {n: p.status for n, p in report.params.items()} == truth
     assert report.ok == (not starved), f"starved are {sorted(starved)}:\n{told(report, program)}"
     for finding in report.loud:
-        check_finding(program, finding, path)
+        check_finding(program, finding, path, report)
     named = {p: {f.location.line for f in report.loud if p in f.params and f.location} for p in starved}
     for param in sorted(starved):
         check_parameter(program, param, named[param], report)
@@ -105,8 +105,9 @@ def told(report: Any, program: Program) -> str:
     return "\n".join([*findings, *report.notes, *lines])
 
 
-def check_finding(program: Program, finding: Any, path: pathlib.Path) -> None:
+def check_finding(program: Program, finding: Any, path: pathlib.Path, report: Any) -> None:
     """A loud finding starves somebody, at a line that does it."""
+    story = told(report, program)
     assert finding.params and set(finding.params) <= program.starved(), finding
     assert finding.location is not None and finding.location.file == str(path), finding
     assert finding.rule in SEVERED | UNUSED, finding
@@ -116,11 +117,11 @@ def check_finding(program: Program, finding: Any, path: pathlib.Path) -> None:
         if param in program.unused():
             own = program.lines(program.params[param])
             allowed = own if finding.rule in UNUSED else lines_of(program, program.exit_marks(param))
-            assert line in allowed, (param, finding)
+            assert line in allowed, f"{finding.rule} at line {line} for {param}, which is unused:\n{story}"
             continue
         marks = [m for m in program.severs if line in program.lines(m) and program.on_path(param, m)]
-        assert marks, f"line {line} severs nothing on a path of {param}: {finding}"
-        assert any(finding.rule in program.severs[m].rules for m in marks), finding
+        assert marks, f"{finding.rule}: line {line} severs nothing on a path of {param}:\n{story}"
+        assert any(finding.rule in program.severs[m].rules for m in marks), f"{finding.rule} at {line}:\n{story}"
 
 
 def lines_of(program: Program, marks: set[str]) -> set[int]:
