@@ -27,6 +27,8 @@ COST = {
     "python-value": 1.5, "nondiff-op": 3.0, "int-cast": 3.0,
 }
 SOFT = 2.0
+OUTPUT = 0.5
+"""To end at an output that the default loss had to leave out, because it does not require grad."""
 REFUTED = 1000.0
 _CONVERSIONS = frozenset(["cpu", "to", "float", "double", "contiguous", "clone", "numpy", "squeeze", "view", "reshape", "getitem"])
 
@@ -183,11 +185,13 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
     if not names:
         return result
     graph = build(trace, refuted)
-    loss = trace.loss_node
-    to_loss = _routes(graph, [loss] if loss is not None else trace.output_nodes)
+    ends = {n: OUTPUT for n in trace.output_nodes} if trace.weighted else {}
+    if trace.loss_node is not None:
+        ends[trace.loss_node] = 0.0
+    to_loss = _routes(graph, ends)
     exits = [n for n in trace.nodes if facts(n).exit]
-    to_exit = _routes(graph, [n for n in exits if facts(n).op not in ops.CONTROL_EXITS])
-    to_branch = _routes(graph, [n for n in exits if facts(n).op in ops.CONTROL_EXITS])
+    to_exit = _routes(graph, {n: 0.0 for n in exits if facts(n).op not in ops.CONTROL_EXITS})
+    to_branch = _routes(graph, {n: 0.0 for n in exits if facts(n).op in ops.CONTROL_EXITS})
     found: dict[tuple[str, int], Cut] = {}
     nodes = parameter_nodes(trace)
     for name in names:
@@ -216,12 +220,15 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
     return result
 
 
-def _routes(graph: Any, targets: list[fx.Node]) -> tuple[dict[Any, list[Any]], dict[Any, float]]:
-    """For every node its next steps on the cheapest ways to one of `targets`, and what the way costs."""
+def _routes(graph: Any, targets: dict[fx.Node, float]) -> tuple[dict[Any, list[Any]], dict[Any, float]]:
+    """For every node its next steps on the cheapest ways to one of `targets` (each with a price of its own), and what
+    the way costs."""
     sink = object()
     backward_graph = graph.reverse(copy=False)
-    joined = nx.compose(backward_graph, nx.DiGraph([(sink, t) for t in targets if t in graph], weight=0.0))
-    joined.add_node(sink)
+    ends = nx.DiGraph()
+    ends.add_node(sink)
+    ends.add_weighted_edges_from((sink, t, cost) for t, cost in targets.items() if t in graph)
+    joined = nx.compose(backward_graph, ends)
     following, cost = nx.dijkstra_predecessor_and_distance(joined, sink, weight=lambda u, v, e: e.get("weight", 0.0))
     return {n: [s for s in steps if s is not sink] for n, steps in following.items()}, cost
 

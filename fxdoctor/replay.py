@@ -78,10 +78,12 @@ class Replay:
         inputs = deep_copy_inputs((subject.args, subject.kwargs), list(subject.named.values()))
         leaves = iter([t for t in pytree.tree_leaves(inputs) if isinstance(t, torch.Tensor)])
         last_use = _last_uses(self.trace.recorder.graph)
-        loss = self.trace.loss_node
+        loss = None if self.trace.weighted else self.trace.loss_node
         kept = [loss] if loss is not None else self.trace.output_nodes
         with _Modes() as modes:
             for node in list(self.trace.recorder.graph.nodes):
+                if loss is None and "facts" in node.meta and facts(node).stage == "loss":
+                    continue
                 if node.op == "placeholder":
                     self.env[node] = next(leaves)
                 elif node.op == "get_attr":

@@ -115,13 +115,19 @@ def check_finding(program: Program, finding: Any, path: pathlib.Path, report: An
     line = finding.location.line
     for param in finding.params:
         if param in program.unused():
-            own = program.lines(program.params[param])
+            own = program.lines(program.params[param]) | made_by(program, param)
             allowed = own if finding.rule in UNUSED else lines_of(program, program.exit_marks(param))
             assert line in allowed, f"{finding.rule} at line {line} for {param}, which is unused:\n{story}"
             continue
         marks = [m for m in program.severs if line in program.lines(m) and program.on_path(param, m)]
         assert marks, f"{finding.rule}: line {line} severs nothing on a path of {param}:\n{story}"
         assert any(finding.rule in program.severs[m].rules for m in marks), f"{finding.rule} at {line}:\n{story}"
+
+
+def made_by(program: Program, param: str) -> set[int]:
+    """The lines that create the modules around a parameter: a module that is unused as a whole is named as one."""
+    starts = tuple(f"self.{part} =" for part in param.split(".")[:-1])
+    return {i for i, line in enumerate(program.source.splitlines(), 1) if line.strip().startswith(starts or "self.?")}
 
 
 def lines_of(program: Program, marks: set[str]) -> set[int]:

@@ -53,6 +53,8 @@ class Recorder(TorchFunctionMode):
         self.nodes: list[fx.Node] = []
         self.last_seq = -1
         self.stage = "forward"
+        self.weighing = False
+        """The default loss is being taken: what is unknown now are its own weights."""
         self.module_path: list[str] = [""]
         self.region: Region | None = None
         self.busy = 0
@@ -126,7 +128,7 @@ class Recorder(TorchFunctionMode):
                 return
         if tensor.grad_fn is not None:
             self._link_through_autograd(f, tensor)
-        elif not tensor.requires_grad:
+        elif not tensor.requires_grad and not self.weighing:
             f.reads.extend(Read(e, True, "soft") for e in self.open_exits)
 
     def _link_through_autograd(self, f: NodeFacts, tensor: torch.Tensor) -> None:

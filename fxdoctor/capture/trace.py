@@ -68,6 +68,8 @@ class Trace:
     error: Exception | None = None
     error_stage: str = ""
     """"forward", "loss" or "backward"."""
+    own_loss: bool = False
+    """The model's output has a `.loss` of its own."""
     error_location: Location | None = None
     loss_value: float | None = None
     changed_inputs: list[int] = field(default_factory=list)
@@ -80,12 +82,17 @@ class Trace:
         return [n for n in self.recorder.graph.nodes if "facts" in n.meta]
 
     @property
+    def weighted(self) -> bool:
+        """The loss is the default one: the differentiable outputs, weighted."""
+        return self.subject.loss is None and not self.own_loss
+
+    @property
     def loss_node(self) -> fx.Node | None:
         return self.recorder.loss_node
 
     @property
     def output_nodes(self) -> list[fx.Node]:
-        """The nodes of the model's output tensors."""
+        """The nodes of the model's output tensors, those of a floating dtype."""
         found: list[fx.Node] = []
 
         def add(node: fx.Node) -> fx.Node:
@@ -93,7 +100,7 @@ class Trace:
             return node
 
         fx.map_arg(self.recorder.output, add)
-        return found
+        return [n for n in found if any(o.dtype.is_floating_point or o.dtype.is_complex for o in facts(n).outs)]
 
 
 def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Callable[[Any], Any] | None = None) -> Trace:
@@ -167,6 +174,9 @@ def _loss(result: Trace) -> torch.Tensor | None:
         if not isinstance(loss, torch.Tensor):
             raise TypeError(f"the loss function returned {type(loss).__name__}, not a tensor; return a scalar tensor")
     else:
+        own = getattr(result.output, "loss", None)
+        result.own_loss = isinstance(own, torch.Tensor) and own.numel() == 1
+        recorder.weighing = True
         loss = default_loss(result.output, recorder)
     if loss is not None:
         if loss.numel() != 1:

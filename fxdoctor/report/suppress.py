@@ -1,47 +1,64 @@
 """`# fxdoctor: ignore[detach]` at a line's end turns that rule's findings there into `info`.
 
-Several rules are separated by commas; a bare `ignore` stands for all. Comments are found by `tokenize`, so text in
-strings never counts.
+Several rules are separated by commas, by slug or by FXD code; a bare `ignore` stands for all. Comments are found by
+`tokenize`, so text in strings never counts.
 """
 
 from __future__ import annotations
 
-import functools
+import linecache
 import re
 import tokenize
 from collections.abc import Iterable
 
-from .model import Finding, Location
+from .model import Finding
 
-_COMMENT = re.compile(r"#\s*fxdoctor:\s*ignore(?:\[([^\]]*)\])?")
+_COMMENT = re.compile(r"#\s*fxdoctor:\s*ignore(?:\s*\[(?P<names>[^\[\]]*)\]|(?![\w\[-]|\s*\[))")
+"""A list that is not closed, or `ignored`, is no suppression: it would silence more than was meant."""
+
+Comments = dict[int, set[str] | None]
+"""Line to the rules named there; None: all rules."""
 
 
 def apply_suppressions(findings: Iterable[Finding]) -> None:
-    """Marks the findings that a comment on one of their lines suppresses."""
+    """Sets ``severity="info"`` and ``suppressed=True`` on findings that a comment on one of their lines names.
+
+    An expression that spans lines may carry the comment on any of them. Files are read through `linecache`, as the
+    findings' own source lines were; a file that is gone suppresses nothing.
+    """
+    read: dict[str, Comments] = {}
     for finding in findings:
-        if finding.location is not None and _ignored(finding.location, finding.rule, finding.code):
-            finding.severity, finding.suppressed = "info", True
+        place = finding.location
+        if place is None:
+            continue
+        if place.file not in read:
+            read[place.file] = suppressions(linecache.getlines(place.file))
+        comments = read[place.file]
+        for line in range(place.line, (place.end_line or place.line) + 1):
+            names = comments.get(line, set())
+            if names is None or finding.rule in names or finding.code.lower() in names:
+                finding.severity, finding.suppressed = "info", True
 
 
-def _ignored(location: Location, slug: str, code: str) -> bool:
-    comments = _comments(location.file)
-    for line in range(location.line, (location.end_line or location.line) + 1):
-        names = comments.get(line)
-        if names is not None and (not names or slug in names or code in names):
-            return True
-    return False
-
-
-@functools.lru_cache(maxsize=256)
-def _comments(file: str) -> dict[int, frozenset[str]]:
-    """Line to the rules named there (empty: all rules)."""
-    found: dict[int, frozenset[str]] = {}
+def suppressions(lines: list[str]) -> Comments:
+    """The suppression comments in a program's lines. What follows a syntax error is not read."""
+    found: Comments = {}
+    source = iter(lines)
     try:
-        with tokenize.open(file) as source:
-            for token in tokenize.generate_tokens(source.readline):
-                match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
-                if match:
-                    found[token.start[0]] = frozenset(n.strip() for n in (match[1] or "").split(",") if n.strip())
-    except (OSError, SyntaxError, tokenize.TokenError, UnicodeDecodeError):
+        for token in tokenize.generate_tokens(lambda: next(source, "")):
+            if token.type != tokenize.COMMENT:
+                continue
+            for match in _COMMENT.finditer(token.string):
+                _add(found, token.start[0], match["names"])
+    except (SyntaxError, tokenize.TokenError):
         return found
     return found
+
+
+def _add(found: Comments, line: int, names: str | None) -> None:
+    if names is None:
+        found[line] = None
+        return
+    known = found.setdefault(line, set())
+    if known is not None:
+        known.update(n.strip().lower() for n in names.split(",") if n.strip())
