@@ -44,10 +44,11 @@ def render_table(params: Mapping[str, ParamState], paint: Paint) -> str:
     from tabulate import tabulate
 
     rows, left_out = _rows(_tree(params))
-    cells = [[clean(p.name), str(len(p.states)), _gradient(p, paint), _norm(p)] for p in rows]
+    cells = [["module", "parameters", "gradient", "norm"]]
+    cells += [[clean(p.name), str(len(p.states)), _gradient(p, paint), _norm(p)] for p in rows]
     if left_out:
         cells.append([f"and {len(left_out)} more", *_rest(left_out, paint)])
-    table = tabulate(cells, headers=["module", "parameters", "gradient", "norm"], tablefmt="plain", disable_numparse=True)
+    table = tabulate(cells, tablefmt="plain", disable_numparse=True)
     return "\n".join(line.rstrip() for line in table.split("\n"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import math
-import os
 import shutil
 from collections import Counter
 
@@ -71,7 +70,9 @@ def _summary(report: Report) -> str:
     elif count["frozen"] == total:
         return f"all {total} {_parameters(total)} are frozen"
     elif count["frozen"]:
-        text = f"all {count['flows']} {_parameters(count['flows'])} that are not frozen get a gradient"
+        n = count["flows"]
+        text = f"all {n} that are not frozen get a gradient" if n > 1 else "the 1 that is not frozen gets a gradient"
+        return f"{total} parameters, {count['frozen']} frozen, {text}"
     else:
         text = f"all {total} {_parameters(total)} get a gradient" if total > 1 else "its 1 parameter gets a gradient"
     return text + (f", {count['frozen']} frozen" if count["frozen"] else "")
@@ -118,7 +119,8 @@ def _finding(finding: Finding, paint: Paint, width: int) -> list[str]:
     if affected:
         lines += _hanging("params", "dim", affected, paint, width)
     if finding.proof:
-        lines += _hanging(finding.proof, "green" if finding.proof == "proved" else "yellow", finding.evidence, paint, width)
+        style = "green" if finding.proof == "proved" else "yellow"
+        lines += _hanging(finding.proof, style, finding.evidence, paint, width)
     elif finding.evidence:
         lines += _hanging("note", "dim", finding.evidence, paint, width)
     if finding.help:
@@ -137,15 +139,25 @@ def _affected(finding: Finding) -> str:
     params = finding.params
     if not params or all(p in finding.message for p in params):
         return ""
-    prefix = os.path.commonprefix([p.split(".")[:-1] for p in params])
+    prefix = common_module(params)
     tops = list(dict.fromkeys(p.split(".")[0] for p in params))
-    if (prefix and ".".join(prefix) in finding.message) or all(t in finding.message for t in tops[:3]):
+    if (prefix and prefix in finding.message) or all(t in finding.message for t in tops[:3]):
         return ""
     if len(params) <= 4:
         return ", ".join(params)
     if prefix:
-        return f"{len(params)} in {'.'.join(prefix)}"
+        return f"{len(params)} in {prefix}"
     return f"{', '.join(params[:3])} and {len(params) - 3} more"
+
+
+def common_module(params: list[str]) -> str:
+    """The path of the deepest module that holds all the parameters; "" for the model itself."""
+    common: list[str] = []
+    for level in zip(*(p.split(".")[:-1] for p in params), strict=False):
+        if len(set(level)) > 1:
+            break
+        common.append(level[0])
+    return ".".join(common)
 
 
 def _where(location: Location) -> str:
@@ -199,8 +211,12 @@ def _window(text: str, start: int, stop: int | None, room: int) -> tuple[str, in
     if columns(text) <= room:
         return text, 0
     stop = start if stop is None else stop
-    left = 0 if stop + 4 <= room else max(min(start - TAB, stop + 4 - room), 0) if stop - start < room else max(start - TAB, 0)
-    body, cut = _drop_cells(text, left)
+    left = start - TAB
+    if stop + 4 <= room:
+        left = 0
+    elif stop - start < room:
+        left = min(left, stop + 4 - room)
+    body, cut = _drop_cells(text, max(left, 0))
     kept = _take_cells(body, room - 3 - (3 if cut else 0))
     tail = "..." if len(kept) < len(body) else ""
     return ("..." if cut else "") + kept + tail, cut - (3 if cut else 0)
