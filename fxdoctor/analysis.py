@@ -184,7 +184,7 @@ def _subject(
     if loss is not None and not callable(loss):
         raise TypeError(f"loss is {type(loss).__name__}; pass a function of the model's output that returns a scalar tensor")
     if isinstance(model, nn.Module):
-        lazy = [n for n, p in model.named_parameters() if isinstance(p, nn.parameter.UninitializedTensorMixin)]
+        lazy = [n for n, p in model.named_parameters() if nn.parameter.is_lazy(p)]
         if lazy:
             raise ValueError(f"{lazy[0]} is not initialised (a lazy module); call the model once before analyze")
         if device is not None:

@@ -225,7 +225,7 @@ def _routes(graph: Any, targets: dict[fx.Node, float]) -> tuple[dict[Any, list[A
     the way costs."""
     sink = object()
     backward_graph = graph.reverse(copy=False)
-    ends = nx.DiGraph()
+    ends: nx.DiGraph[Any] = nx.DiGraph()
     ends.add_node(sink)
     ends.add_weighted_edges_from((sink, t, cost) for t, cost in targets.items() if t in graph)
     joined = nx.compose(backward_graph, ends)

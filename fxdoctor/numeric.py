@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ def disagreement(trace: Trace, names: list[str]) -> dict[str, tuple[float, float
 
 
 def _compare(
-    trace: Trace, model: Any, params: dict[str, torch.Tensor], names: list[str], rng: torch.Tensor
+    trace: Trace, model: Any, params: Mapping[str, torch.Tensor], names: list[str], rng: torch.Tensor
 ) -> dict[str, tuple[float, float]]:
     subject = trace.subject
     buffers = {n: b.clone() for n, b in model.named_buffers()}

@@ -37,10 +37,11 @@ def revived(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
 
 def _in_train_mode(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
     """Those of `names` that learn when the model is in training mode: auxiliary heads are skipped in eval."""
-    assert subject.module is not None
+    module = subject.module
+    assert module is not None
 
     def train(inputs: Any) -> Any:
-        subject.module.train()  # the guard puts every module's flag back
+        module.train()  # the guard puts every module's flag back
         return inputs
 
     result = trace(subject, guard, change=train)

@@ -211,7 +211,8 @@ def graph_module(trace: Trace) -> fx.GraphModule:
     `torch.fx.Interpreter` and generated code run it as recorded.
     """
     source = trace.recorder.graph
-    graph, root, copied = fx.Graph(), nn.Module(), {}
+    graph, root = fx.Graph(), nn.Module()
+    copied: dict[fx.Node, fx.Node] = {}
     for name, tensor in trace.subject.named.items():
         _put(root, name, tensor)
     switches = _Switches(graph)

@@ -13,7 +13,7 @@ import torch
 def storage_key(tensor: torch.Tensor) -> int | None:
     """The address of the tensor's StorageImpl (`torch/csrc/Storage.cpp`, `_cdata`); None where it has no storage."""
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):  # sparse, functorch wrappers
         return None
 

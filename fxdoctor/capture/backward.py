@@ -72,7 +72,8 @@ class Backward:
 
 def walk(loss: torch.Tensor, nodes: list[fx.Node], *, check_saved: bool, track_saved: bool) -> tuple[Backward, list[Any]]:
     """The graph under `loss` and its grad_fns, in the same order. Iterative: 100,000 nodes are no problem."""
-    result, functions = Backward(), []
+    result = Backward()
+    functions: list[Any] = []
     ordered = [n for n in nodes if "facts" in n.meta]
     ends = [facts(n).last_seq for n in ordered]
     index: dict[Any, int] = {}
@@ -154,8 +155,8 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     handles = []
     for entry, fn in zip(result.nodes, functions, strict=True):
         if entry.leaf is None:
-            leaf = [below is not None and result.nodes[below[0]].leaf is not None for below in entry.next]
-            probe = _detailed_probe(entry, len(result.parents[entry.index]) != 1) if detailed else _probe(entry, leaf)
+            to_leaf = [below is not None and result.nodes[below[0]].leaf is not None for below in entry.next]
+            probe = _detailed_probe(entry, len(result.parents[entry.index]) != 1) if detailed else _probe(entry, to_leaf)
             handles.append(fn.register_hook(probe))
     try:
         loss.backward()

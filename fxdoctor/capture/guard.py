@@ -257,7 +257,7 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return all(x is y and a[x] is b[y] for x, y in zip(a, b, strict=True))
     if isinstance(a, set):
-        return a == b
+        return bool(a == b)
     return all(x is y for x, y in zip(a, b, strict=True))
 
 

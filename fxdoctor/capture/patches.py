@@ -97,7 +97,7 @@ def _function_apply(recorder: Recorder) -> Iterator[None]:
         yield
 
 
-def _subclasses(cls: type) -> Iterator[type]:
+def _subclasses(cls: Any) -> Iterator[type]:
     for sub in cls.__subclasses__():
         yield sub
         yield from _subclasses(sub)

@@ -141,7 +141,7 @@ class Recorder(TorchFunctionMode):
             for below, output in fn.next_functions:
                 if below is None or below in seen:
                     continue
-                variable = getattr(below, "variable", None)
+                variable: Any = getattr(below, "variable", None)
                 seq = torch_compat.sequence_nr(below)
                 node = known.get((seq, output)) if seq is not None else None
                 if variable is not None or node is not None:

@@ -170,7 +170,7 @@ def _loss(result: Trace) -> torch.Tensor | None:
     recorder, subject = result.recorder, result.subject
     if subject.loss is not None:
         with recorder:
-            loss = subject.loss(result.output)
+            loss: Any = subject.loss(result.output)
         if not isinstance(loss, torch.Tensor):
             raise TypeError(f"the loss function returned {type(loss).__name__}, not a tensor; return a scalar tensor")
     else:
@@ -178,12 +178,13 @@ def _loss(result: Trace) -> torch.Tensor | None:
         result.own_loss = isinstance(own, torch.Tensor) and own.numel() == 1
         recorder.weighing = True
         loss = default_loss(result.output, recorder)
-    if loss is not None:
+    if isinstance(loss, torch.Tensor):
         if loss.numel() != 1:
             raise ValueError(f"the loss has shape {tuple(loss.shape)}; backward needs a scalar: take its mean or sum")
         recorder.finish(loss)
         result.loss_value = float(loss.detach().real) if loss.device.type != "meta" else None
-    return loss
+        return loss
+    return None
 
 
 def default_loss(output: Any, mode: Any = None) -> torch.Tensor | None:

@@ -74,14 +74,16 @@ def assignment_place(cls: type, attribute: str) -> Location | None:
             continue
         for file, qualname, node in _methods(base):
             for statement in ast.walk(node):
-                if _assigns(statement, attribute):
-                    return place(
-                        file, statement.lineno, statement.col_offset, statement.end_col_offset, statement.end_lineno, qualname
-                    )
+                if isinstance(statement, ast.stmt) and _assigns(statement, attribute):
+                    return _at(file, statement, qualname)
     return None
 
 
-def _assigns(statement: ast.AST, attribute: str) -> Any:
+def _at(file: str, node: ast.stmt | ast.expr, function: str) -> Location:
+    return place(file, node.lineno, node.col_offset, node.end_col_offset, node.end_lineno, function)
+
+
+def _assigns(statement: ast.stmt, attribute: str) -> Any:
     targets: list[ast.expr] = []
     if isinstance(statement, ast.Assign):
         targets = statement.targets
@@ -102,7 +104,7 @@ def _assigns(statement: ast.AST, attribute: str) -> Any:
 
 
 @functools.lru_cache(maxsize=512)
-def _methods(cls: type) -> list[tuple[str, str, ast.AST]]:
+def _methods(cls: type) -> list[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """(file, qualified name, function node with the file's line numbers) of each method written in the class."""
     try:
         lines, first = inspect.getsourcelines(cls)
@@ -136,9 +138,10 @@ def function_place(function: Any, index: int | None) -> Location | None:
         if not qualname.endswith(".backward"):
             continue
         returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
-        chosen = next((r for r in returns if index is not None and _gives_none(r, index)), returns[-1] if returns else None)
+        last = returns[-1] if returns else None
+        chosen = next((r for r in returns if index is not None and _gives_none(r, index)), last)
         if chosen is not None:
-            return place(file, chosen.lineno, chosen.col_offset, chosen.end_col_offset, chosen.end_lineno, qualname)
+            return _at(file, chosen, qualname)
     return place(code.co_filename, code.co_firstlineno, function=code.co_qualname)
 
 
@@ -160,13 +163,14 @@ def freezing_place(model: Any) -> Location | None:
     """The line in some class of the model that sets `requires_grad` to False, found in the syntax tree."""
     if not isinstance(model, nn.Module):
         return None
-    for cls in dict.fromkeys(type(m) for m in model.modules()):
+    classes: dict[Any, None] = dict.fromkeys(type(m) for m in model.modules())
+    for cls in classes:
         if cls.__module__.startswith("torch."):
             continue
         for file, qualname, method in _methods(cls):
             for node in ast.walk(method):
-                if _freezes(node):
-                    return place(file, node.lineno, node.col_offset, node.end_col_offset, node.end_lineno, qualname)  # type: ignore[attr-defined]
+                if isinstance(node, (ast.stmt, ast.expr)) and _freezes(node):
+                    return _at(file, node, qualname)
     return None
 
 
@@ -199,20 +203,22 @@ def write_after(made: Location | None) -> Location | None:
         if isinstance(node, ast.Assign) and node.lineno <= made.line <= (node.end_lineno or node.lineno):
             names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
         elif node.lineno >= made.line and _writes_array(node, names):
-            return place(made.file, node.lineno, node.col_offset, node.end_col_offset, node.end_lineno, made.function)
+            return _at(made.file, node, made.function)
     return None
 
 
 def _writes_array(node: ast.stmt, names: set[str]) -> bool:
     targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets if isinstance(node, ast.Assign) else []
     for target in targets:
-        part = target.value if isinstance(target, ast.Subscript) else target if isinstance(node, ast.AugAssign) else None
+        whole = target if isinstance(node, ast.AugAssign) else None
+        part = target.value if isinstance(target, ast.Subscript) else whole
         if isinstance(part, ast.Name) and part.id in names:
             return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call = node.value
         outs = [k.value for k in call.keywords if k.arg == "out"]
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-        changed = [*outs, owner, *(call.args[:1] if getattr(call.func, "attr", "") in ("copyto", "put", "place") else [])]
+        first = call.args[:1] if getattr(call.func, "attr", "") in ("copyto", "put", "place") else []
+        changed = [*outs, owner, *first]
         return any(isinstance(c, ast.Name) and c.id in names for c in changed)
     return False
