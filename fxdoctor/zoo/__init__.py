@@ -1,0 +1,1 @@
+"""Models that libraries know by name."""
