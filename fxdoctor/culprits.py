@@ -76,6 +76,26 @@ def _first_node(steps: list[GradNode]) -> fx.Node | None:
     return min(nodes, key=lambda n: facts(n).index) if nodes else None
 
 
+SELECTORS = frozenset(["where", "maskedfill", "nantonum", "maskedscatter", "maskedselect", "index", "indexput"])
+
+
+def hiding_selector(trace: Trace, culprit: Culprit) -> fx.Node | None:
+    """The nearest where() or mask between the loss and a NaN: it discards the bad value in forward, but sends a zero
+    back, and zero times infinity is NaN."""
+    graph = trace.backward
+    seen, queue = {culprit.step.index}, [culprit.step.index]
+    while queue:
+        at = queue.pop(0)
+        for parent, _ in graph.parents[at]:
+            step = graph.nodes[parent]
+            if base_name(step) in SELECTORS and step.node is not culprit.node:
+                return step.node
+            if parent not in seen:
+                seen.add(parent)
+                queue.append(parent)
+    return None
+
+
 def zero_reads(node: fx.Node) -> list[fx.Node]:
     """The inputs of a node that were all zero, by the run that looked at values."""
     return [r.node for r in facts(node).reads if r.kind in ("data", "state") and is_zero(r.node)]

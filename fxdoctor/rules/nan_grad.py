@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..culprits import Culprit
+from ..culprits import Culprit, hiding_selector
 from ..facts import facts
-from ..report.model import Finding
+from ..report.model import Finding, Related
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
 
@@ -47,11 +47,14 @@ def _backward(d: Diagnosis, culprits: list[Culprit]) -> Finding:
     node = first.node
     name = op_text(node) if node is not None else first.step.name
     hidden = node is not None and any(o.value in ("nan", "inf") for o in facts(node).outs)
-    why = (
-        "its own output is not finite; a later where() or mask hides that in forward, but backward multiplies 0 by infinity"
-        if hidden
-        else "its derivative is infinite at these values, and the loss does not show it"
-    )
+    selector = hiding_selector(d.trace, first)
+    if selector is not None:
+        why = f"{op_text(selector)} discards the bad values in forward, but backward still multiplies 0 by infinity"
+    elif hidden:
+        why = "its own output is not finite, which the rest of the forward hides"
+    else:
+        why = "its derivative is infinite at these values, and the loss does not show it"
+    place = d.place(selector)
     return RULE.finding(
         "warning",
         f"{name} turns a finite gradient into NaN for {group_name(params)}: {why}",
@@ -60,6 +63,9 @@ def _backward(d: Diagnosis, culprits: list[Culprit]) -> Finding:
         params=params,
         proof=d.nan_proofs.get(node) if node is not None else None,
         evidence=d.nan_evidence.get(node, "") if node is not None else "",
+        related=[Related(place, "hides it in forward; the gradient it sends back is 0, and 0 times infinity is NaN")]
+        if place is not None
+        else [],
         label="finite gradient in, NaN out",
         help="make the input safe before this op, for example torch.where(ok, x, one) inside and outside, or add an epsilon",
     )

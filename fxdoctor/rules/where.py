@@ -31,7 +31,10 @@ def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
         if own is not None and own.file == code.co_filename and own.function == code.co_qualname:
             return own
         line = next((n for m in ("no_grad", "inference_mode", "set_grad_enabled") if (n := statement_line(code, m))), None)
-        return place(code.co_filename, line or code.co_firstlineno, function=code.co_qualname)
+        line = line or code.co_firstlineno
+        text = linecache.getline(code.co_filename, line).split("#")[0].rstrip()
+        start = len(text) - len(text.lstrip())
+        return place(code.co_filename, line, len(text[:start].encode()), len(text.encode()), line, code.co_qualname)
     return locate(region.spot)
 
 
