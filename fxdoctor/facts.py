@@ -77,6 +77,8 @@ class Region:
     spot: Spot | None
     decorated: Any = None
     """The code object under a `@torch.no_grad()` decorator."""
+    inside: str | None = None
+    """The torch function that does it for its own purposes, such as `Distribution.sample`; None where a user does."""
 
 
 @dataclass(slots=True)

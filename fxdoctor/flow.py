@@ -140,7 +140,7 @@ def _explain(read: Read, node: fx.Node, f: NodeFacts) -> str | None:
     if whole:
         return "int-cast" if f.op in ops.INT_CASTS else "nondiff-op"
     if f.region is not None:
-        return "no-grad"
+        return "no-grad" if f.region.inside is None else "nondiff-op"
     if f.function is not None and not f.requires_grad and "Checkpoint" in f.op:
         return "no-grad"
     if not read.requires_grad and read.kind != "implicit":

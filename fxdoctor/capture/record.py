@@ -23,7 +23,7 @@ from .. import torch_compat
 from ..facts import NodeFacts, Read, Region, TensorFact, Write, facts
 from . import ops
 from .guard import Guard, tensors_in
-from .source import Spot, decorated_function, user_spot
+from .source import Spot, decorated_function, torch_switcher, user_spot
 from .values import Attribute, Storage, Token, edge_of, leaves, paths, scalars, value_state
 
 _APPLY = ops.Op("apply", "call_function", ops.call, False, False)
@@ -623,7 +623,7 @@ class Recorder(TorchFunctionMode):
         if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
             self.region = None
         elif self.region is None or self.region.kind != kind:
-            self.region = Region(kind, self.spot or user_spot(3), decorated_function(3))
+            self.region = Region(kind, self.spot or user_spot(3), decorated_function(3), torch_switcher(3))
 
 
 class _Callable:

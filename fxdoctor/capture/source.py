@@ -65,6 +65,22 @@ def decorated_function(depth: int = 1) -> CodeType | None:
     return None
 
 
+_SWITCHES = ("grad_mode.py", "_contextlib.py", "overrides.py")
+
+
+def torch_switcher(depth: int = 1) -> str | None:
+    """The torch function that switches grad mode for its own purposes (`Distribution.sample`), None if a user does."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_TORCH) and not name.endswith(_SWITCHES):
+            return frame.f_code.co_name
+        if not is_internal(name):
+            return None
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
 def locate(spot: Spot | None) -> Location | None:
     """The place in the file that `spot` stands for, with columns where the interpreter kept them."""
     if spot is None:

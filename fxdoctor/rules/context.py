@@ -75,7 +75,8 @@ class Falsified:
 
 def op_text(node: fx.Node) -> str:
     """How the op reads in a sentence: `detach()`, `argmax()`, `indexing`."""
-    name = facts(node).op
+    region = facts(node).region
+    name = region.inside if region is not None and region.inside is not None else facts(node).op
     readable: dict[str, Any] = {
         "data": ".data", "__getitem__": "indexing", "__setitem__": "assignment to a part", "Parameter": "nn.Parameter(...)",
         "__array__": "numpy()", "__float__": "float()", "__int__": "int()", "__bool__": "bool()",
