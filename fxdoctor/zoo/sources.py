@@ -65,7 +65,7 @@ def torchvision_model(name: str) -> Target:
     options = _offline(models, name)
     model = built(f"torchvision:{name}", lambda: models.get_model(name, **options))
     family = models.get_model_builder(name).__module__.split(".")[2]
-    target = _FAMILIES.get(family, _classification)(model, _facts(models, name))
+    target: Target = _FAMILIES.get(family, _classification)(model, _facts(models, name))
     target.name = f"torchvision:{name}"
     return target
 
