@@ -26,7 +26,7 @@ def falsified_writes(trace: Trace, prover: Prover) -> list[Falsified]:
     """The hidden writes that make a gradient wrong, each with the parameters it falsifies."""
     saved = _saved_serials(trace)
     candidates = [n for n in trace.nodes if any(_suspect(trace, n, w, saved) for w in facts(n).writes)]
-    numpy_writes = trace.recorder.numpy_writes
+    numpy_writes = trace.recorder.exits.numpy_writes
     if not candidates and not numpy_writes:
         return []
     found = []

@@ -22,13 +22,15 @@ from torch.overrides import TorchFunctionMode
 from .. import torch_compat
 from ..facts import NodeFacts, Read, Region, TensorFact, Write, facts
 from . import ops
-from .guard import Guard, tensors_in
+from .arguments import Held, link_through_autograd, output_to_nodes, to_nodes
+from .exits import Exits
+from .guard import Guard
 from .source import Spot, decorated_function, torch_switcher, user_spot
-from .values import Attribute, Storage, Token, edge_of, leaves, paths, scalars, value_state
+from .values import Attribute, Storage, Token, edge_of, leaves, paths, value_state
 
+_NESTED = frozenset([tuple, list, dict, slice])
 _APPLY = ops.Op("apply", "call_function", ops.call, False, False)
 _sessions = itertools.count(1)
-_PLAIN = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis))
 
 
 class Recorder(TorchFunctionMode):
@@ -62,13 +64,10 @@ class Recorder(TorchFunctionMode):
         self.autocast_epoch = 0
         self.opaque: list[tuple[NodeFacts, set[int], list[fx.Node]]] = []
         self.pending: tuple[fx.Node, Any] | None = None
-        self.exits: dict[int, tuple[Any, fx.Node]] = {}
-        self.open_exits: list[fx.Node] = []
+        self.exits = Exits(guard)
         self.spot: Spot | None = None
         self.fixed_location: Any = None
-        self.watched: list[tuple[fx.Node, torch.Tensor, torch.Tensor]] = []
         self.constants = 0
-        self.numpy_writes: list[fx.Node] = []
         self.output: Any = None
         self.loss_node: fx.Node | None = None
         self.failed_error: BaseException | None = None
@@ -113,77 +112,42 @@ class Recorder(TorchFunctionMode):
             setattr(self.root, name, tensor)
             node = self.graph.create_node("get_attr", name, (), {}, name)
             self._adopt(node, tensor, "external", name)
-            self._link_unseen(node, tensor)
+            self._link(node, tensor)
         return node
 
-    def _link_unseen(self, node: fx.Node, tensor: torch.Tensor) -> None:
+    def _link(self, node: fx.Node, tensor: torch.Tensor) -> None:
         """A tensor that appears from nowhere may be what came back from numpy or Python."""
         f = facts(node)
-        key = torch_compat.storage_key(tensor)
-        pointer = tensor.data_ptr() if key is not None and tensor.device.type != "meta" else 0
-        for exit_node, alias, _ in self.watched:
-            if pointer and alias.data_ptr() == pointer:
-                node.meta["separate"] = True
-                f.reads.append(Read(exit_node, True, "soft"))
-                return
-        if tensor.grad_fn is not None:
-            self._link_through_autograd(f, tensor)
+        if (exit_node := self.exits.sharing(tensor)) is not None:
+            node.meta["separate"] = True
+            f.reads.append(Read(exit_node, True, "soft"))
+        elif tensor.grad_fn is not None:
+            link_through_autograd(self, f, tensor)
         elif not tensor.requires_grad and not self.weighing:
-            f.reads.extend(Read(e, True, "soft") for e in self.open_exits)
+            f.reads.extend(Read(e, True, "soft") for e in self.exits.nodes)
 
-    def _link_through_autograd(self, f: NodeFacts, tensor: torch.Tensor) -> None:
-        """Code that was not seen made it from tensors that were: autograd's own graph says from which."""
-        f.replayable = "its value comes from code that fxdoctor does not see"
-        known = {edge: n for n in self.nodes for edge in facts(n).edges}
-        seen, queue = {tensor.grad_fn}, [tensor.grad_fn]
-        while queue:
-            fn: Any = queue.pop()
-            for below, output in fn.next_functions:
-                if below is None or below in seen:
-                    continue
-                variable: Any = getattr(below, "variable", None)
-                seq = torch_compat.sequence_nr(below)
-                node = known.get((seq, output)) if seq is not None else None
-                if variable is not None or node is not None:
-                    f.reads.append(Read(node or self.node_of(variable), True, "implicit"))
-                else:
-                    seen.add(below)
-                    queue.append(below)
+    def hold(self, value: Any) -> fx.Node:
+        """A Python object that the graph cannot print, held by the module under a name of its own."""
+        name = f"_object_{self.constants}"
+        self.constants += 1
+        setattr(self.root, name, value)
+        node = self.graph.create_node("get_attr", name, (), {}, name)
+        self._new_facts(node, "object")
+        return node
 
     def finish_forward(self, output: Any) -> None:
         """Notes what the model returned, for the graph's output node."""
         if self.pending is not None:
             self.settle()
-        self.output = self._output_argument(output)
-        self._check_watched()
+        self.output = output_to_nodes(self, output)
+        self.exits.check_numpy_writes(self.storages)
 
     def finish(self, loss: torch.Tensor) -> None:
         """Notes the loss."""
         if self.pending is not None:
             self.settle()
         self.loss_node = self.node_of(loss)
-        self._check_watched()
-
-    def _output_argument(self, output: Any) -> Any:
-        """The output in terms of nodes: the same nested structure where fx can say it, else its tensors in a tuple."""
-        if isinstance(output, torch.Tensor):
-            return self.node_of(output)
-        if output is None or isinstance(output, (int, float, bool, str)):
-            return output
-        if type(output) in (tuple, list):
-            return type(output)(self._output_argument(v) for v in output)
-        if type(output) is dict and all(isinstance(k, str) for k in output):
-            return {k: self._output_argument(v) for k, v in output.items()}
-        return tuple(self.node_of(t) for t in tensors_in(output))
-
-    def _check_watched(self) -> None:
-        """Memory handed to numpy that changed without any recorded write was written from numpy."""
-        for node, alias, before in self.watched:
-            key = torch_compat.storage_key(alias)
-            storage = self.storages.get(key) if key is not None else None
-            written = storage is not None and storage.last_write is not None
-            if not written and node not in self.numpy_writes and not torch.equal(alias, before):
-                self.numpy_writes.append(node)
+        self.exits.check_numpy_writes(self.storages)
 
     # --- the mode ---------------------------------------------------------------------------------------------
 
@@ -215,7 +179,11 @@ class Recorder(TorchFunctionMode):
         if self.pending is not None:
             self.settle()
         tensors: list[torch.Tensor] = []
-        leaves(args, tensors)
+        for a in args:
+            if isinstance(a, torch.Tensor):
+                tensors.append(a)
+            elif type(a) in _NESTED:
+                leaves(a, tensors)
         if kwargs:
             leaves(kwargs, tensors)
         spot = self.spot or user_spot(3)
@@ -224,12 +192,12 @@ class Recorder(TorchFunctionMode):
         before = [torch_compat.version_of(t) for t in tensors]
         keys = [torch_compat.storage_key(t) for t in tensors]
         reads = self._reads(op, tensors, keys)
-        if self.exits:
-            reads.extend(Read(n, True, "soft") for n in self._linked(args, kwargs))
+        if self.exits.nodes:
+            reads.extend(self.exits.linked(args, kwargs))
         shapes = [t.shape for t in tensors] if op.in_place_name else None
-        node_args = tuple(self._argument(a) for a in args)
-        node_kwargs = {k: self._argument(v) for k, v in kwargs.items()}
-        generator = kwargs.get("generator")
+        node_args = tuple([self.node_of(a) if isinstance(a, torch.Tensor) else to_nodes(self, a) for a in args])
+        node_kwargs = {k: to_nodes(self, v) for k, v in kwargs.items()} if kwargs else kwargs
+        generator = kwargs.get("generator") if kwargs else None
         state = (node_kwargs["generator"], generator.get_state()) if isinstance(generator, torch.Generator) else None
         try:
             result = func(*args, **kwargs)
@@ -238,7 +206,10 @@ class Recorder(TorchFunctionMode):
             raise
         written = [i for i, t in enumerate(tensors) if torch_compat.version_of(t) != before[i]]
         made: list[torch.Tensor] = []
-        leaves(result, made)
+        if isinstance(result, torch.Tensor):
+            made.append(result)
+        else:
+            leaves(result, made)
         replaced = op.name == "data.__set__"
         if not (made or written or op.exit or replaced or op.name in ("register_hook", "backward")):
             return result
@@ -251,11 +222,11 @@ class Recorder(TorchFunctionMode):
             self._write(node, tensors[i], reads[i].node, before[i], metadata=changed)
         if replaced:
             self._write(node, tensors[0], reads[0].node, before[0], metadata=True)
-        self._close(node)
+        self._close(f)
         if op.exit:
-            self._exit(node, op, tensors[0], result)
+            self.exits.note(node, op, tensors[0], result)
         elif op.name in ops.TENSOR_FROM_PYTHON and op.name != "data":
-            f.reads.extend(self._came_back(args))
+            f.reads.extend(self.exits.came_back(args))
         return result
 
     def _inside(self, args: Any, kwargs: Any) -> None:
@@ -299,9 +270,9 @@ class Recorder(TorchFunctionMode):
         spot = self.spot or user_spot(3)
         self._protect(tensors)
         before = [torch_compat.version_of(t) for t in tensors]
-        target = self._argument(_Callable(function))
-        node_args = (target, *(self._argument(a) for a in args))
-        node_kwargs = {k: self._argument(v) for k, v in kwargs.items()}
+        target = to_nodes(self, Held(function))
+        node_args = (target, *(to_nodes(self, a) for a in args))
+        node_kwargs = {k: to_nodes(self, v) for k, v in kwargs.items()}
         shell = NodeFacts(-1, name)
         self.opaque.append((shell, {id(t) for t in tensors}, []))
         busy, self.busy = self.busy, 0
@@ -323,7 +294,7 @@ class Recorder(TorchFunctionMode):
         for t, read, version in zip(tensors, reads, before, strict=True):
             if torch_compat.version_of(t) != version:
                 self._write(node, t, read.node, version)
-        self._close(node)
+        self._close(f)
         if any(r.kind == "implicit" and r.node.op != "get_attr" for r in f.reads):
             f.replayable = "code inside this call reads tensors of the first run that are not its arguments"
         return result
@@ -346,7 +317,7 @@ class Recorder(TorchFunctionMode):
         """Its forward is done; autograd attaches the grad_fn after this, so outputs are read at the next call."""
         shell, _, implicit = self.opaque.pop()
         op = ops.Op(function.__name__, "call_function", ops.call, False, False)
-        node_args = (self._argument(_Callable(function)), *(self._argument(a) for a in args))
+        node_args = (to_nodes(self, Held(function)), *(to_nodes(self, a) for a in args))
         node = self._create(op, node_args, {}, shell.spot)
         f = facts(node)
         f.reads, f.function = shell.reads + self._implicit(implicit), function
@@ -364,8 +335,9 @@ class Recorder(TorchFunctionMode):
         self.pending = None
         made: list[torch.Tensor] = []
         leaves(result, made)
-        self._outputs(node, facts(node), result, made, [], [])
-        self._close(node)
+        f = facts(node)
+        self._outputs(node, f, result, made, [], [])
+        self._close(f)
 
     # --- nodes ------------------------------------------------------------------------------------------------
 
@@ -392,10 +364,13 @@ class Recorder(TorchFunctionMode):
             f.autocast = (self.autocast_epoch, tuple(self.autocast))
         return node
 
-    def _close(self, node: fx.Node) -> None:
-        f = facts(node)
-        for seq, _ in f.edges:
-            self.last_seq = max(self.last_seq, seq)
+    def _close(self, f: NodeFacts) -> None:
+        for out in f.outs:
+            if out.edge is not None and out.edge[0] > self.last_seq:
+                self.last_seq = out.edge[0]
+        for write in f.writes:
+            if write.edge is not None and write.edge[0] > self.last_seq:
+                self.last_seq = write.edge[0]
         f.last_seq = self.last_seq
 
     def _fail(
@@ -458,34 +433,6 @@ class Recorder(TorchFunctionMode):
         return found
 
     # --- values -----------------------------------------------------------------------------------------------
-
-    def _argument(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return self.node_of(value)
-        kind = type(value)
-        if kind is float:
-            return value
-        if isinstance(value, _PLAIN) and not isinstance(value, (type,)):
-            return int(value) if kind is not bool and isinstance(value, int) and kind is not int else value
-        if kind is torch.Size:
-            return tuple(value)
-        if kind in (tuple, list):
-            return kind(self._argument(v) for v in value)
-        if kind is dict and all(isinstance(k, str) for k in value):
-            return {k: self._argument(v) for k, v in value.items()}
-        if kind is slice:
-            return slice(self._argument(value.start), self._argument(value.stop), self._argument(value.step))
-        return self._object(value)
-
-    def _object(self, value: Any) -> fx.Node:
-        """A Python object that the graph cannot print, held by the module under a name of its own."""
-        name = f"_object_{self.constants}"
-        self.constants += 1
-        inner = value.function if isinstance(value, _Callable) else value
-        setattr(self.root, name, inner)
-        node = self.graph.create_node("get_attr", name, (), {}, name)
-        self._new_facts(node, "object")
-        return node
 
     def _reads(self, op: ops.Op, tensors: list[torch.Tensor], keys: list[int | None]) -> list[Read]:
         reads: list[Read] = []
@@ -581,41 +528,6 @@ class Recorder(TorchFunctionMode):
             storage.last_write = node
             storage.writes.append(node)
 
-    # --- what leaves for Python, and comes back ------------------------------------------------------------------
-
-    def _exit(self, node: fx.Node, op: ops.Op, tensor: torch.Tensor, result: Any) -> None:
-        if op.name in ops.CONTROL_EXITS:
-            return
-        self.open_exits.append(node)
-        parts: list[Any] = []
-        scalars(result, parts)
-        for value in parts:
-            self.exits[id(value)] = (value, node)
-        if op.name in ("numpy", "__array__", "__dlpack__") and tensor.device.type == "cpu":
-            alias = tensor.detach()
-            self.guard.protect(tensor)
-            self.watched.append((node, alias, alias.clone()))
-
-    def linked_exit(self, value: Any) -> fx.Node | None:
-        """The exit that gave out exactly this Python object."""
-        found = self.exits.get(id(value))
-        return found[1] if found is not None and found[0] is value else None
-
-    def _linked(self, args: Any, kwargs: Any) -> list[fx.Node]:
-        """The exits whose very object is among the arguments."""
-        parts: list[Any] = []
-        scalars(args, parts)
-        scalars(tuple(kwargs.values()), parts)
-        return list({id(n): n for v in parts if (n := self.linked_exit(v)) is not None}.values())
-
-    def _came_back(self, args: Any) -> list[Read]:
-        """For a tensor built from Python numbers of unknown origin: any earlier exit may be behind them."""
-        parts: list[Any] = []
-        scalars(args, parts)
-        if not parts or self._linked(args, {}):
-            return []
-        return [Read(n, True, "soft") for n in self.open_exits]
-
     # --- grad mode --------------------------------------------------------------------------------------------
 
     def switch_grad(self, enabled: bool, kind: str) -> None:
@@ -625,9 +537,3 @@ class Recorder(TorchFunctionMode):
         elif self.region is None or self.region.kind != kind:
             self.region = Region(kind, self.spot or user_spot(3), decorated_function(3), torch_switcher(3))
 
-
-class _Callable:
-    """Marks a function among the arguments of an opaque call, to be held by the graph's module."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function

@@ -216,7 +216,7 @@ def _differentiable(output: Any) -> list[torch.Tensor]:
 def _kept(result: Trace) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # noqa: BLE001  whatever the model raises is what the report explains
+    except Exception as error:
         result.error_location = _raised_at(error)
         result.error = error.with_traceback(None)
         result.error.__context__ = None
@@ -235,8 +235,8 @@ def _raised_at(error: BaseException) -> Location | None:
 def _backward(result: Trace, guard: Guard) -> list[Any]:
     recorder = result.recorder
     assert result.loss is not None
-    wrote = any(facts(n).writes for n in recorder.nodes) or bool(recorder.watched)
-    hidden = any(w.hidden for n in recorder.nodes for w in facts(n).writes) or bool(recorder.watched)
+    wrote = any(facts(n).writes for n in recorder.nodes) or bool(recorder.exits.watched)
+    hidden = any(w.hidden for n in recorder.nodes for w in facts(n).writes) or bool(recorder.exits.watched)
     result.backward, functions = backward.walk(result.loss, recorder.nodes, check_saved=wrote, track_saved=hidden)
     for hazard in result.backward.hazards:
         hazard.storage = None

@@ -1,0 +1,82 @@
+"""What leaves the graph for Python or numpy, and what comes back.
+
+`item`, `float()`, `tolist` and numpy give out plain values with no data edge to what is later made from them. Two
+kinds of evidence link them: the very same Python object among some call's arguments, and, failing that, time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from .. import torch_compat
+from ..facts import Read
+from . import ops
+from .guard import Guard
+from .values import Storage, scalars
+
+
+class Exits:
+    """The exits of one run, in order."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self.nodes: list[fx.Node] = []
+        """Exits whose value may be computed with; a `__bool__` only decides a branch."""
+        self.given: dict[int, tuple[Any, fx.Node]] = {}
+        """`id` of each object given out; the object is held so that the id stays its own."""
+        self.watched: list[tuple[fx.Node, torch.Tensor, torch.Tensor]] = []
+        """(exit, alias of the memory handed to numpy, its content then)."""
+        self.numpy_writes: list[fx.Node] = []
+        """Exits whose memory was later written from numpy."""
+
+    def note(self, node: fx.Node, op: ops.Op, tensor: torch.Tensor, result: Any) -> None:
+        """A value left through `node`."""
+        if op.name in ops.CONTROL_EXITS:
+            return
+        self.nodes.append(node)
+        parts: list[Any] = []
+        scalars(result, parts)
+        for value in parts:
+            self.given[id(value)] = (value, node)
+        if op.name in ("numpy", "__array__", "__dlpack__") and tensor.device.type == "cpu":
+            alias = tensor.detach()
+            self.guard.protect(tensor)
+            self.watched.append((node, alias, alias.clone()))
+
+    def linked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Read]:
+        """The exits whose very object is among the arguments."""
+        parts: list[Any] = []
+        scalars(args, parts)
+        scalars(tuple(kwargs.values()), parts)
+        nodes = {}
+        for value in parts:
+            known, node = self.given.get(id(value), (None, None))
+            if node is not None and known is value:
+                nodes[id(node)] = node
+        return [Read(n, True, "soft") for n in nodes.values()]
+
+    def came_back(self, args: tuple[Any, ...]) -> list[Read]:
+        """For a tensor built from Python numbers of unknown origin: any earlier exit may be behind them."""
+        parts: list[Any] = []
+        scalars(args, parts)
+        if not parts or self.linked(args, {}):
+            return []
+        return [Read(n, True, "soft") for n in self.nodes]
+
+    def sharing(self, tensor: torch.Tensor) -> fx.Node | None:
+        """The exit whose memory `tensor` looks into: it came back through `torch.from_numpy`."""
+        if tensor.device.type == "meta" or torch_compat.storage_key(tensor) is None:
+            return None
+        pointer = tensor.data_ptr()
+        return next((n for n, alias, _ in self.watched if pointer and alias.data_ptr() == pointer), None)
+
+    def check_numpy_writes(self, storages: dict[int | None, Storage]) -> None:
+        """Memory handed to numpy that changed without any recorded write was written from numpy."""
+        for node, alias, before in self.watched:
+            storage = storages.get(torch_compat.storage_key(alias))
+            written = storage is not None and storage.last_write is not None
+            if not written and node not in self.numpy_writes and not torch.equal(alias, before):
+                self.numpy_writes.append(node)
