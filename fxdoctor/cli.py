@@ -99,6 +99,8 @@ def _analyze(options: argparse.Namespace) -> int:
         return _fail(f"--ignore: {unknown}")
     if options.output and os.path.isdir(options.output):
         return _fail(f"cannot write the report: {options.output!r} is a folder")
+    if options.output and not os.path.isdir(os.path.dirname(os.path.abspath(options.output))):
+        return _fail(f"cannot write the report: there is no folder for {options.output!r}")
     try:
         with _output_to_stderr():
             report = _report(options)

@@ -160,6 +160,7 @@ class _Modes:
         while self.casts:
             self.casts.pop()[1].__exit__(None, None, None)
         self.inference.close()
+        torch.set_grad_enabled(True)
 
     def enter(self, node: fx.Node, force_grad: bool) -> None:
         f = facts(node)

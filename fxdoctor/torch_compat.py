@@ -47,9 +47,9 @@ def new_node(graph: Any, op: str, target: Any, args: tuple[Any, ...], kwargs: di
     """`graph.create_node` without the walk over all arguments that it makes to warn of symbolic sizes
     (`torch/fx/graph.py`)."""
     node = graph.create_node(op, target, (), {}, name)
-    node.args = args
+    type(node).args.fset(node, args)
     if kwargs:
-        node.kwargs = kwargs
+        type(node).kwargs.fset(node, kwargs)
     return node
 
 

@@ -144,10 +144,10 @@ def _touch_saved(entry: GradNode, fn: Any, result: Backward, track: bool) -> Non
                     result.saved.setdefault(key, []).append((entry.index, name.removeprefix("_saved_")))
 
 
-def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard, *, detailed: bool) -> None:
+def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard, *, detailed: bool, hooks: bool) -> None:
     """Runs backward once, filling in what each grad_fn sent. An error is kept, not raised.
 
-    `detailed` also takes what was sent to leaves (else only whether something was) and, where several gradients meet,
+    `hooks`: some tensor hook may write to its gradient, so tensors sent along several edges matter. `detailed` also takes what was sent to leaves (else only whether something was) and, where several gradients meet,
     the norm of their sum.
     """
     for _, leaf in result.leaves.values():
@@ -156,7 +156,7 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     for entry, fn in zip(result.nodes, functions, strict=True):
         if entry.leaf is None:
             to_leaf = [below is not None and result.nodes[below[0]].leaf is not None for below in entry.next]
-            probe = _detailed_probe(entry, len(result.parents[entry.index]) != 1) if detailed else _probe(entry, to_leaf)
+            probe = _detailed_probe(entry, len(result.parents[entry.index]) != 1) if detailed else _probe(entry, to_leaf, hooks)
             handles.append(fn.register_hook(probe))
     try:
         loss.backward()
@@ -168,13 +168,13 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     _fill_received(result)
 
 
-def _probe(entry: GradNode, leaf: list[bool]) -> Any:
+def _probe(entry: GradNode, leaf: list[bool], hooks: bool) -> Any:
     """A leaf's gradient is read from `.grad` later: here only whether there is one."""
 
     def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
         entry.ran = True
         entry.sent = [None if g is None else 1.0 if is_leaf else norm(g) for g, is_leaf in zip(sent, leaf, strict=False)]
-        if len(sent) > 1:
+        if hooks and len(sent) > 1:
             _note_shared(entry, sent)
 
     return hook

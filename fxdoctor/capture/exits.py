@@ -25,6 +25,8 @@ class Exits:
         self.guard = guard
         self.nodes: list[fx.Node] = []
         """Exits whose value may be computed with; a `__bool__` only decides a branch."""
+        self.claimed: set[fx.Node] = set()
+        """Exits whose values were seen to come back: they need not be suspected behind others."""
         self.given: dict[int, tuple[Any, fx.Node]] = {}
         """`id` of each object given out; the object is held so that the id stays its own."""
         self.watched: list[tuple[fx.Node, torch.Tensor, torch.Tensor]] = []
@@ -56,6 +58,7 @@ class Exits:
             known, node = self.given.get(id(value), (None, None))
             if node is not None and known is value:
                 nodes[id(node)] = node
+        self.claimed.update(nodes.values())
         return [Read(n, True, "soft") for n in nodes.values()]
 
     def came_back(self, args: tuple[Any, ...]) -> list[Read]:
@@ -64,7 +67,11 @@ class Exits:
         scalars(args, parts)
         if not parts or self.linked(args, {}):
             return []
-        return [Read(n, True, "soft") for n in self.nodes]
+        return self.unclaimed()
+
+    def unclaimed(self) -> list[Read]:
+        """The exits that may be behind a value of unknown origin."""
+        return [Read(n, True, "soft") for n in self.nodes if n not in self.claimed]
 
     def sharing(self, tensor: torch.Tensor) -> fx.Node | None:
         """The exit whose memory `tensor` looks into: it came back through `torch.from_numpy`."""

@@ -124,7 +124,7 @@ class Recorder(TorchFunctionMode):
         elif tensor.grad_fn is not None:
             link_through_autograd(self, f, tensor)
         elif not tensor.requires_grad and not self.weighing:
-            f.reads.extend(Read(e, True, "soft") for e in self.exits.nodes)
+            f.reads.extend(self.exits.unclaimed())
 
     def hold(self, value: Any) -> fx.Node:
         """A Python object that the graph cannot print, held by the module under a name of its own."""

@@ -240,7 +240,8 @@ def _backward(result: Trace, guard: Guard) -> list[Any]:
     result.backward, functions = backward.walk(result.loss, recorder.nodes, check_saved=wrote, track_saved=hidden)
     for hazard in result.backward.hazards:
         hazard.storage = None
-    backward.run(result.loss, result.backward, functions, guard, detailed=recorder.values)
+    hooks = any(facts(n).op == "register_hook" for n in recorder.nodes)
+    backward.run(result.loss, result.backward, functions, guard, detailed=recorder.values, hooks=hooks)
     if result.backward.error is not None:
         result.error, result.error_stage = result.backward.error, "backward"
     by_edge: dict[Any, float | None] = {}

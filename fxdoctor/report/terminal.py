@@ -64,7 +64,7 @@ def wrapped(text: str, width: int, first: str, rest: str | None = None) -> list[
     for part in text.splitlines() or [""]:
         lead = rest if lines else first
         lines += textwrap.wrap(
-            clean(part), max(width, len(lead) + 20), initial_indent=lead, subsequent_indent=rest,
+            clean(part), max(width, len(lead) + 16), initial_indent=lead, subsequent_indent=rest,
             break_long_words=False, break_on_hyphens=False,
         ) or [lead.rstrip()]
     return lines

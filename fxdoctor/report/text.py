@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import math
 import shutil
 from collections import Counter
 
@@ -185,11 +184,11 @@ def _snippet(place: Location, label: str, style: str, gutter: int, paint: Paint,
     at = max((indent if start is None else start) - shift, 0)
     carets = "" if start is None or stop is None else "^" * max(min(stop - shift, columns(text)) - at, 1)
     edge = "  " + paint(" " * gutter + " |", "blue") + " "
-    first, *more = _labels(label, at + len(carets), at, room) if label else [""]
+    first, more = _labels(label, at + len(carets), at, room)
     under = " " * at + paint(carets, style) + (" " if carets and first else "") + paint(first, style)
     if under.strip():
         lines.append(edge + under)
-    lines += [edge + " " * at + paint(part, style) for part in more]
+    lines += [edge + paint(part, style) for part in more]
     return lines + _other_lines(place, gutter, room, paint)
 
 
@@ -212,10 +211,10 @@ def _window(text: str, start: int, stop: int | None, room: int) -> tuple[str, in
         return text, 0
     stop = start if stop is None else stop
     left = start - TAB
-    if stop + 4 <= room:
+    if stop + 3 <= room:
         left = 0
-    elif stop - start < room:
-        left = min(left, stop + 4 - room)
+    elif stop - start + 6 <= room:
+        left = min(left, stop + 6 - room)  # room for the dots on both sides
     body, cut = _drop_cells(text, max(left, 0))
     kept = _take_cells(body, room - 3 - (3 if cut else 0))
     tail = "..." if len(kept) < len(body) else ""
@@ -240,12 +239,16 @@ def _take_cells(text: str, cells: int) -> str:
     return text
 
 
-def _labels(label: str, after: int, at: int, room: int) -> list[str]:
-    """The label behind the carets; where it does not fit there, wrapped below them (the first part is then empty)."""
+def _labels(label: str, after: int, at: int, room: int) -> tuple[str, list[str]]:
+    """The label behind the carets, or the lines of it below them where it does not fit there.
+
+    Those start under the carets, or further left where too little room would be left for them.
+    """
     text = one_line(label)
     if after + 1 + columns(text) <= room:
-        return [text]
-    return ["", *wrapped(text, max(room - at, math.ceil(room / 3)), "")]
+        return text, []
+    offset = max(min(at, room - min(columns(text), room // 2)), 0)
+    return "", wrapped(text, room, " " * offset)
 
 
 def _other_lines(place: Location, gutter: int, room: int, paint: Paint) -> list[str]:

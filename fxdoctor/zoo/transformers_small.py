@@ -172,6 +172,9 @@ def _overrides(config_class: Any, attempt: Attempt) -> dict[str, Any]:
             if small is not None and small != value:
                 out[name] = small
     out.update(_tokens(taken, default, out.get("vocab_size", getattr(default, "vocab_size", None))))
+    if {"expand", "num_heads", "head_dim"} <= set(taken) and {"hidden_size", "head_dim"} <= set(out):
+        # Mamba-2's family: the heads together are as wide as the expanded state.
+        out["num_heads"] = out["hidden_size"] * default.expand // out["head_dim"]
     starts = getattr(default, "is_encoder_decoder", False) and getattr(default, "decoder_start_token_id", None) is None
     if starts:
         out["decoder_start_token_id"] = getattr(default, "pad_token_id", None) or 0
