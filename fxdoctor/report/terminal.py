@@ -55,7 +55,7 @@ def expand(source: str) -> tuple[str, list[int]]:
 
 
 def wrapped(text: str, width: int, first: str, rest: str | None = None) -> list[str]:
-    """Lines of at most `width` cells; `first` starts the first one, `rest` (default: blanks) the others.
+    """Lines of at most `width` characters; `first` starts the first one, `rest` (default: blanks) the others.
 
     Line breaks in the text are kept. A word longer than a line is not broken, so that paths can be copied.
     """
