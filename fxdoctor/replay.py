@@ -97,9 +97,9 @@ class Replay:
                 for dead in last_use.get(node, ()):
                     if dead not in kept:
                         self.env.pop(dead, None)
-            if loss is not None:
-                return self.loss_of(self.env[loss])
-            return default_loss([self.env[n] for n in kept])
+        if loss is not None:
+            return self.loss_of(self.env[loss])
+        return default_loss([self.env[n] for n in kept])
 
     def loss_of(self, value: Any) -> torch.Tensor:
         if not isinstance(value, torch.Tensor):

@@ -74,3 +74,61 @@ def free_in_order(functions: list[Any]) -> None:
     functions.sort(key=lambda f: -1 if (n := order[id(f)]) is None else n)
     while functions:
         functions.pop()
+
+
+@functools.cache
+def grad_fn_keeps_object() -> bool:
+    """Whether a grad_fn owns its Python object from when Python first saw it (torch 2.13 and newer,
+    `torch/csrc/autograd/python_cpp_function.cpp`): then the reference count is one higher than our own."""
+    leaf = torch.zeros((), device="cpu").requires_grad_()
+    with torch.enable_grad():
+        inner = leaf.sin().cos().grad_fn.next_functions[0][0]  # type: ignore[union-attr]
+    plain = object()
+    return sys.getrefcount(inner) > sys.getrefcount(plain)
+
+
+def saved_names(grad_fn: Any) -> list[str]:
+    """The tensors that a grad_fn saves, by the names behind `_saved_` (`torch/csrc/autograd/generated/python_functions*.cpp`);
+    ["tensors"] for a custom Function (`python_function.cpp`)."""
+    kind = type(grad_fn)
+    found = _saved_names.get(kind)
+    if found is None:
+        if hasattr(grad_fn, "_forward_cls"):
+            return ["tensors"]
+        found = _saved_names[kind] = [n.removeprefix("_raw_saved_") for n in dir(grad_fn) if n.startswith("_raw_saved_")]
+    return found
+
+
+_saved_names: dict[type, list[str]] = {}
+
+
+def raw_saved(grad_fn: Any, name: str) -> tuple[Any, ...]:
+    """The `SavedTensor` objects behind a name of `saved_names`, not unpacked (`torch/csrc/autograd/init.cpp`).
+
+    Raises RuntimeError when backward has freed them already.
+    """
+    raw = getattr(grad_fn, f"_raw_saved_{name}")
+    return raw if isinstance(raw, tuple) else () if raw is None else (raw,)
+
+
+def read_saved(grad_fn: Any, name: str) -> None:
+    """Unpacks what a grad_fn saved, with autograd's version check, and drops it."""
+    getattr(grad_fn, "saved_tensors" if name == "tensors" else f"_saved_{name}")
+
+
+def has_unpack_hook(raw: Any) -> bool | None:
+    """Whether unpacking a `SavedTensor` calls a user's hook (`torch/csrc/autograd/init.cpp`); None: torch cannot say
+    (2.6)."""
+    return raw.unpack_hook is not None if hasattr(raw, "unpack_hook") else None
+
+
+def saved_data(raw: Any) -> torch.Tensor | None:
+    """The tensor in a `SavedTensor`, without the version check; None before torch has `SavedTensor.data` (2.6), or when it
+    is empty."""
+    data = getattr(raw, "data", None)
+    return data if isinstance(data, torch.Tensor) else None
+
+
+def clears_saved_on_access(grad_fn: Any) -> bool:
+    """Whether a custom Function drops its saved tensors when they are read (`torch/autograd/function.py`, 2.11)."""
+    return bool(getattr(getattr(grad_fn, "_forward_cls", None), "clear_saved_tensors_on_access", False))

@@ -25,6 +25,8 @@ class Exits:
         self.guard = guard
         self.nodes: list[fx.Node] = []
         """Exits whose value may be computed with; a `__bool__` only decides a branch."""
+        self.considered = 0
+        """How many exits came before the last value of unknown origin."""
         self.claimed: set[fx.Node] = set()
         """Exits whose values were seen to come back: they need not be suspected behind others."""
         self.given: dict[int, tuple[Any, fx.Node]] = {}
@@ -70,8 +72,10 @@ class Exits:
         return self.unclaimed()
 
     def unclaimed(self) -> list[Read]:
-        """The exits that may be behind a value of unknown origin."""
-        return [Read(n, True, "soft") for n in self.nodes if n not in self.claimed]
+        """The exits that may be behind a value of unknown origin: those since the last such value, else all."""
+        recent = [n for n in self.nodes[self.considered :] if n not in self.claimed]
+        self.considered = len(self.nodes)
+        return [Read(n, True, "soft") for n in recent or self.nodes if n not in self.claimed]
 
     def sharing(self, tensor: torch.Tensor) -> fx.Node | None:
         """The exit whose memory `tensor` looks into: it came back through `torch.from_numpy`."""

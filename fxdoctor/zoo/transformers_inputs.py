@@ -44,6 +44,8 @@ def example_kwargs(model: nn.Module, config: Any) -> dict[str, Any]:
         made |= _images(config, "pixel_values")
     if "bbox" in takes:
         made["bbox"] = torch.tensor([10, 20, 30, 40]).expand(BATCH, LENGTH, 4).clone()
+    if type(model).__name__.endswith("MultipleChoice"):
+        made = {k: torch.stack([v, v.flip(0)], dim=1) for k, v in made.items()}
     if "attention_mask" in made and "attention_mask" not in takes:
         del made["attention_mask"]
     made |= _targets(model, config, takes, made)
@@ -135,6 +137,8 @@ def _targets(model: nn.Module, config: Any, takes: Mapping[str, Any], made: dict
 
 def _labels(cls: str, config: Any, made: dict[str, Any]) -> Any:
     classes = find(config, "num_labels") or 2
+    if cls.endswith("MultipleChoice"):
+        return torch.randint(0, 2, (BATCH,))
     if cls.endswith(_ONE_CLASS):
         return torch.randint(0, classes, (BATCH,))
     if cls.endswith("TokenClassification"):

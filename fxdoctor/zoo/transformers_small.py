@@ -202,7 +202,7 @@ def _small(name: str, value: Any, attempt: Attempt, default: Any) -> Any:
         patch = getattr(default, "patch_size", None)
         if isinstance(patch, int) and patch >= 8 and not hasattr(default, "depths"):
             return min(value, 4 * patch)
-        return None
+        return min(value, 96) if patch is None else None
     if name == "embed_dim":
         return value // 4 if hasattr(default, "depths") else None
     return min(value, _WIDTHS[name]) if name in _WIDTHS else None

@@ -55,7 +55,9 @@ def test_every_field_is_there(tmp_path: Path) -> None:
     assert data["params"]["encoder.0.weight"]["shape"] == [2, 3]
 
 
-@pytest.mark.parametrize("norm, written", [(math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf"), (None, None), (0.5, 0.5)])
+@pytest.mark.parametrize(
+    "norm, written", [(math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf"), (None, None), (0.5, 0.5)]
+)
 def test_norms_that_are_no_numbers(norm: float | None, written: object) -> None:
     report = Report("Net", params={"w": ParamState("nan", norm)})
     data = strict(report.to_json())
@@ -63,9 +65,16 @@ def test_norms_that_are_no_numbers(norm: float | None, written: object) -> None:
     assert data["params"]["w"]["norm"] == written  # type: ignore[index]
 
 
-@pytest.mark.parametrize("change", [
-    {"version": 2}, {"extra": 1}, {"ok": "yes"}, {"params": {"w": {"status": "fine"}}}, {"findings": [{}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"extra": 1},
+        {"ok": "yes"},
+        {"params": {"w": {"status": "fine"}}},
+        {"findings": [{}]},
+    ],
+)
 def test_the_schema_refuses_other_things(change: dict[str, object]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         validate({**to_dict(Report("Net")), **change})

@@ -38,7 +38,9 @@ def test_a_full_report_is_valid(tmp_path: Path) -> None:
     log = log_of(report, tmp_path)
     run = log["runs"][0]
     assert log["version"] == "2.1.0"
-    assert [r["level"] for r in run["results"]] == [{"info": "note"}.get(f.severity, f.severity) for f in report.findings]
+    assert [r["level"] for r in run["results"]] == [
+        {"info": "note"}.get(f.severity, f.severity) for f in report.findings
+    ]
     assert run["invocations"][0]["toolExecutionNotifications"][0]["level"] == "error"
     for result in run["results"]:
         assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
@@ -135,10 +137,22 @@ def test_the_fingerprint_survives_lines_added_above(tmp_path: Path) -> None:
     assert results(one(place(file, 8)), tmp_path)[0]["partialFingerprints"] != prints[0]
 
 
-@pytest.mark.parametrize("bad", ["\x1b[31m", "a\nb", "\x00", "\udc80", "\ud800", "<string>", "a:b?c#d%", "漢字", "{0} [x](y)"])
+@pytest.mark.parametrize(
+    "bad", ["\x1b[31m", "a\nb", "\x00", "\udc80", "\ud800", "<string>", "a:b?c#d%", "漢字", "{0} [x](y)"]
+)
 def test_hostile_names_stay_valid(tmp_path: Path, bad: str) -> None:
     spot = Location(f"/tmp/{bad}.py" if bad != "<string>" else bad, 1, 0, 2, bad, bad, 1)
-    finding = Finding("detach", "FXD101", "warning", bad, location=spot, params=[bad], label=bad, help=bad, related=[Related(spot, bad)])
+    finding = Finding(
+        "detach",
+        "FXD101",
+        "warning",
+        bad,
+        location=spot,
+        params=[bad],
+        label=bad,
+        help=bad,
+        related=[Related(spot, bad)],
+    )
     report = Report(bad, [finding], notes=[bad], error=bad)
     log = log_of(report, tmp_path)
     log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].encode("ascii")

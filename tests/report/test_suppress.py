@@ -19,20 +19,40 @@ def silenced(folder: Path, source: str, line: int = 1, end_line: int | None = No
     return finding.suppressed
 
 
-@pytest.mark.parametrize("comment", [
-    "# fxdoctor: ignore[detach]", "#fxdoctor:ignore[detach]", "# fxdoctor:  ignore [detach]", "# fxdoctor: ignore",
-    "# fxdoctor: ignore[no-grad, detach]", "# fxdoctor: ignore[FXD101]", "# fxdoctor: ignore[fxd101]",
-    "# type: ignore  # fxdoctor: ignore[detach]", "# fxdoctor: ignore[detach] because it is meant",
-    "# fxdoctor: ignore[no-grad] # fxdoctor: ignore[detach]", "# fxdoctor: ignore: it is meant",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# fxdoctor: ignore[detach]",
+        "#fxdoctor:ignore[detach]",
+        "# fxdoctor:  ignore [detach]",
+        "# fxdoctor: ignore",
+        "# fxdoctor: ignore[no-grad, detach]",
+        "# fxdoctor: ignore[FXD101]",
+        "# fxdoctor: ignore[fxd101]",
+        "# type: ignore  # fxdoctor: ignore[detach]",
+        "# fxdoctor: ignore[detach] because it is meant",
+        "# fxdoctor: ignore[no-grad] # fxdoctor: ignore[detach]",
+        "# fxdoctor: ignore: it is meant",
+    ],
+)
 def test_comments_that_silence(tmp_path: Path, comment: str) -> None:
     assert silenced(tmp_path, f"h = x.detach()  {comment}\n")
 
 
-@pytest.mark.parametrize("comment", [
-    "# fxdoctor: ignore[no-grad]", "# fxdoctor: ignore[]", "# fxdoctor: ignore[detach", "# fxdoctor: ignored",
-    "# fxdoctor: ignore-next", "# ignore[detach]", "# noqa", "", "# fxdoctor: ignore [no-grad]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# fxdoctor: ignore[no-grad]",
+        "# fxdoctor: ignore[]",
+        "# fxdoctor: ignore[detach",
+        "# fxdoctor: ignored",
+        "# fxdoctor: ignore-next",
+        "# ignore[detach]",
+        "# noqa",
+        "",
+        "# fxdoctor: ignore [no-grad]",
+    ],
+)
 def test_comments_that_do_not(tmp_path: Path, comment: str) -> None:
     assert not silenced(tmp_path, f"h = x.detach()  {comment}\n")
 
@@ -68,7 +88,9 @@ def test_a_file_that_changed_on_disk_is_read_again(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read() -> None:
-    findings = [Finding("detach", "FXD101", "warning", "m", location=Location(f, 1)) for f in ("/gone.py", "<stdin>", "")]
+    findings = [
+        Finding("detach", "FXD101", "warning", "m", location=Location(f, 1)) for f in ("/gone.py", "<stdin>", "")
+    ]
     apply_suppressions([*findings, Finding("detach", "FXD101", "warning", "m")])
     assert not any(f.suppressed for f in findings)
 

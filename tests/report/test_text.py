@@ -60,8 +60,15 @@ def test_nothing_but_titles_and_words_is_wider_than_asked(file: str, width: int)
         assert columns(line) <= width, line
 
 
-@pytest.mark.parametrize("line, text", [(7, "self.encoder(x).detach()"), (10, "self.größe(x).detach()"), (11, "self.漢字層(x).detach()"),
-                                        (17, "h.detach()")])  # fmt: skip
+@pytest.mark.parametrize(
+    "line, text",
+    [
+        (7, "self.encoder(x).detach()"),
+        (10, "self.größe(x).detach()"),
+        (11, "self.漢字層(x).detach()"),
+        (17, "h.detach()"),
+    ],
+)
 def test_carets_stand_under_the_expression(file: str, line: int, text: str) -> None:
     finding = Finding("detach", "FXD101", "warning", "m", location=place(file, line, text), label="here")
     shown = render(Report("Net", [finding]), color=False, width=90).splitlines()
@@ -82,9 +89,26 @@ HOSTILE = ["\x1b[2J\x1b[31mred", "a\nb", "a\rb", "\x07bell", "\x9b31m", "‮reve
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_no_control_character_reaches_the_terminal(bad: str) -> None:
     spot = Location(f"/tmp/{bad}.py", 3, 0, 4, f"f{bad}", f"x = {bad} + 1", 3)
-    finding = Finding("detach", "FXD101", "warning", f"m {bad}", location=spot, params=[f"p{bad}"], proof="proved", label=f"l {bad}",
-                      evidence=f"e {bad}", help=f"h {bad}", related=[Related(spot, f"r {bad}")])  # fmt: skip
-    report = Report(f"T{bad}", [finding], {f"m{bad}.w": ParamState("none"), "k.w": ParamState("flows", 1.0)}, [f"n {bad}"], error=f"E: {bad}")
+    finding = Finding(
+        "detach",
+        "FXD101",
+        "warning",
+        f"m {bad}",
+        location=spot,
+        params=[f"p{bad}"],
+        proof="proved",
+        label=f"l {bad}",
+        evidence=f"e {bad}",
+        help=f"h {bad}",
+        related=[Related(spot, f"r {bad}")],
+    )
+    report = Report(
+        f"T{bad}",
+        [finding],
+        {f"m{bad}.w": ParamState("none"), "k.w": ParamState("flows", 1.0)},
+        [f"n {bad}"],
+        error=f"E: {bad}",
+    )
     for show_all in (False, True):
         text = render(report, color=False, show_all=show_all)
         wrong = {c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
@@ -92,9 +116,19 @@ def test_no_control_character_reaches_the_terminal(bad: str) -> None:
         text.encode("utf-8")
 
 
-@pytest.mark.parametrize("column, end_column, end_line, line", [
-    (500, 600, 7, 7), (-3, 2, 7, 7), (8, 3, 7, 7), (8, None, 7, 7), (None, 4, 7, 7), (0, 0, 99, 7), (4, 5, 7, 0), (4, 5, 3, 7),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "column, end_column, end_line, line",
+    [
+        (500, 600, 7, 7),
+        (-3, 2, 7, 7),
+        (8, 3, 7, 7),
+        (8, None, 7, 7),
+        (None, 4, 7, 7),
+        (0, 0, 99, 7),
+        (4, 5, 7, 0),
+        (4, 5, 3, 7),
+    ],
+)
 def test_odd_columns_do_not_raise(file: str, column: int, end_column: int, end_line: int, line: int) -> None:
     spot = Location(file, line, column, end_column, "f", SOURCE.splitlines()[6], end_line)
     assert "m" in render(Report("Net", [Finding("detach", "FXD101", "warning", "m", location=spot)]), color=False)
@@ -106,18 +140,24 @@ def test_a_file_that_is_gone_still_has_its_place_and_label() -> None:
     assert "/gone/x.py:3 in f\n    why" in text
 
 
-@pytest.mark.parametrize("statuses, summary", [
-    ([], "no parameters"),
-    (["flows"], "its 1 parameter gets a gradient"),
-    (["flows"] * 3, "all 3 parameters get a gradient"),
-    (["none"], "1 of 1 parameter gets no gradient"),
-    (["none", "flows"], "1 of 2 parameters get no gradient"),
-    (["none", "zero", "nan", "flows"], "1 of 4 parameters get no gradient, 1 a zero gradient, 1 a NaN or inf gradient"),
-    (["zero", "frozen"], "1 of 2 parameters get a zero gradient, 1 frozen"),
-    (["flows", "flows", "frozen"], "3 parameters, 1 frozen, all 2 that are not frozen get a gradient"),
-    (["flows", "frozen"], "2 parameters, 1 frozen, the 1 that is not frozen gets a gradient"),
-    (["frozen", "frozen"], "all 2 parameters are frozen"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statuses, summary",
+    [
+        ([], "no parameters"),
+        (["flows"], "its 1 parameter gets a gradient"),
+        (["flows"] * 3, "all 3 parameters get a gradient"),
+        (["none"], "1 of 1 parameter gets no gradient"),
+        (["none", "flows"], "1 of 2 parameters get no gradient"),
+        (
+            ["none", "zero", "nan", "flows"],
+            "1 of 4 parameters get no gradient, 1 a zero gradient, 1 a NaN or inf gradient",
+        ),
+        (["zero", "frozen"], "1 of 2 parameters get a zero gradient, 1 frozen"),
+        (["flows", "flows", "frozen"], "3 parameters, 1 frozen, all 2 that are not frozen get a gradient"),
+        (["flows", "frozen"], "2 parameters, 1 frozen, the 1 that is not frozen gets a gradient"),
+        (["frozen", "frozen"], "all 2 parameters are frozen"),
+    ],
+)
 def test_summary(statuses: list[str], summary: str) -> None:
     params = {f"p{i}": ParamState(s, 1.0 if s == "flows" else None) for i, s in enumerate(statuses)}
     assert render(Report("Net", params=params), color=False, width=120).splitlines()[0] == f"fxdoctor: Net · {summary}"
@@ -139,12 +179,19 @@ def test_hidden_findings_are_counted() -> None:
 
 
 def big_model(bad: set[str]) -> dict[str, ParamState]:
-    names = [f"encoder.layers.{i}.{part}.{kind}.{leaf}" for i in range(48) for part in ("attention", "mlp")
-             for kind in ("in", "out") for leaf in ("weight", "bias")] + ["head.weight", "head.bias", "embed"]  # fmt: skip
+    names = [
+        f"encoder.layers.{i}.{part}.{kind}.{leaf}"
+        for i in range(48)
+        for part in ("attention", "mlp")
+        for kind in ("in", "out")
+        for leaf in ("weight", "bias")
+    ] + ["head.weight", "head.bias", "embed"]
     return {n: ParamState("none" if any(b in n for b in bad) else "flows", 1.0) for n in names}
 
 
-@pytest.mark.parametrize("bad", [set(), {"layers.7.mlp.in"}, {"layers.7.mlp.in.bias", "layers.9."}, {".bias"}, {"layers"}, {"head"}])
+@pytest.mark.parametrize(
+    "bad", [set(), {"layers.7.mlp.in"}, {"layers.7.mlp.in.bias", "layers.9."}, {".bias"}, {"layers"}, {"head"}]
+)
 def test_a_big_model_has_at_most_25_rows_that_hold_every_parameter(bad: set[str]) -> None:
     params = big_model(bad)
     rows = render(Report("Net", params=params), color=False).split("\n\n")[1].splitlines()[1:]
@@ -167,11 +214,19 @@ def test_width_comes_from_the_terminal(file: str, monkeypatch: pytest.MonkeyPatc
     assert render(every_kind(file), color=False) == render(every_kind(file), color=False, width=60)
 
 
-@pytest.mark.parametrize("env, tty, wanted", [
-    ({}, True, True), ({}, False, False), ({"NO_COLOR": "1"}, True, False), ({"NO_COLOR": ""}, True, True),
-    ({"FORCE_COLOR": "1"}, False, True), ({"FORCE_COLOR": "0"}, False, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
-    ({"TERM": "dumb"}, True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "env, tty, wanted",
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0"}, False, False),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+    ],
+)
 def test_when_there_is_colour(monkeypatch: pytest.MonkeyPatch, env: dict[str, str], tty: bool, wanted: bool) -> None:
     class Stream:
         def isatty(self) -> bool:
