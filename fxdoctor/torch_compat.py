@@ -5,6 +5,8 @@ A new torch release that moves one of them breaks this file and `tests/test_torc
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 import torch
@@ -82,7 +84,8 @@ def grad_fn_keeps_object() -> bool:
     `torch/csrc/autograd/python_cpp_function.cpp`): then the reference count is one higher than our own."""
     leaf = torch.zeros((), device="cpu").requires_grad_()
     with torch.enable_grad():
-        inner = leaf.sin().cos().grad_fn.next_functions[0][0]  # type: ignore[union-attr]
+        outer = leaf.sin().cos()  # must live: the object is kept for the sake of the node above
+    inner = outer.grad_fn.next_functions[0][0]  # type: ignore[union-attr]
     plain = object()
     return sys.getrefcount(inner) > sys.getrefcount(plain)
 
