@@ -26,7 +26,8 @@ COST = {
     "detach": 1.0, "no-grad": 1.0, "non-leaf-param": 1.0, "missing-create-graph": 1.0, "function-none": 1.0,
     "python-value": 1.5, "nondiff-op": 3.0, "int-cast": 3.0,
 }
-SOFT = 2.0
+RETURN = {"soft": 2.0, "time": 3.5, "guess": 4.6}
+"""To come back from Python: surely (the same object, the same memory), or maybe. Dearer than any path that was seen."""
 OUTPUT = 0.5
 """To end at an output that the default loss had to leave out, because it does not require grad."""
 REFUTED = 1000.0
@@ -48,6 +49,8 @@ class Cut:
     """All nodes a repair must touch: the whole stretch under one `no_grad`."""
     chain: list[Cut] = field(default_factory=list, repr=False)
     """The cuts behind this one on the same path; all must be repaired together."""
+    absorbed: list[fx.Node] = field(default_factory=list)
+    """Detaches that are part of an exit to Python."""
     proof: str | None = None
     evidence: str = ""
 
@@ -111,9 +114,9 @@ def _dropped(trace: Trace, leaves: dict[int, fx.Node]) -> set[tuple[fx.Node, Any
 def judge(read: Read, node: fx.Node, reached: set[Any], leaves: set[fx.Node]) -> tuple[bool, str | None, float]:
     """(the gradient comes back, the rule that explains why not, what repairing the edge costs)."""
     f, source = facts(node), read.node
-    if read.kind == "soft":
+    if read.kind in RETURN:
         whole = _is_integer(_exit_dtype(source))
-        return False, None if whole else "python-value", 0.25 if whole else SOFT
+        return False, None if whole else "python-value", RETURN[read.kind] - (1.5 if whole else 0.0)
     if f.exit or node.meta.get("item_of") is source:
         return f.requires_grad, None, 0.0
     in_output = any(e in reached for e in f.edges)
@@ -254,20 +257,20 @@ def _cuts_on(graph: Any, route: list[fx.Node], leaves_graph: bool) -> list[Cut]:
         if rule == "no-grad" and cuts and cuts[-1].rule == "no-grad" and cuts[-1].region is region:
             cuts[-1].nodes.append(node)
             continue
-        if edge["kind"] == "soft":
-            cuts = _absorb(cuts, route, source)
-            cuts.append(Cut("python-value", source, source, nodes=[source, node]))
+        if edge["kind"] in RETURN:
+            absorbed = _absorb(cuts, route, source)
+            cuts.append(Cut("python-value", source, source, nodes=[source, node], absorbed=absorbed))
             continue
         cuts.append(Cut(rule, node, source, region=region, nodes=[node]))
     if leaves_graph and not any(c.rule in ("nondiff-op", "int-cast") for c in cuts):
-        cuts = _absorb(cuts, route, route[-1])
-        cuts.append(Cut("python-value", route[-1], route[-1], nodes=[route[-1]]))
+        absorbed = _absorb(cuts, route, route[-1])
+        cuts.append(Cut("python-value", route[-1], route[-1], nodes=[route[-1]], absorbed=absorbed))
     return cuts
 
 
-def _absorb(cuts: list[Cut], route: list[fx.Node], exit_node: fx.Node) -> list[Cut]:
-    """`.detach().cpu().numpy()` is one exit: a detach that leads only into the exit is part of it."""
+def _absorb(cuts: list[Cut], route: list[fx.Node], exit_node: fx.Node) -> list[fx.Node]:
+    """`.detach().cpu().numpy()` is one exit: takes a detach that leads only into the exit out of `cuts`."""
     if not cuts or cuts[-1].rule != "detach":
-        return cuts
+        return []
     between = route[route.index(cuts[-1].node) + 1 : route.index(exit_node)]
-    return cuts[:-1] if all(facts(n).op in _CONVERSIONS for n in between) else cuts
+    return [cuts.pop().node] if all(facts(n).op in _CONVERSIONS for n in between) else []

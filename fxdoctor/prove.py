@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -64,12 +65,17 @@ class Prover:
     def starved(self, names: list[str]) -> Starved:
         """The cuts of the starved parameters, each chain repaired and tried; refuted edges are given up."""
         refuted: set[tuple[fx.Node, fx.Node]] = set()
+        first: Starved | None = None
+        dropped: list[Cut] = []
         for _ in range(_ATTEMPTS):
             found = flow.explain_starved(self.trace, names, refuted)
+            first = first or found
             wrong = [c for chain in _chains(found.cuts) for c in self._try_chain(chain)]
             if not wrong:
-                return found
+                break
+            dropped += wrong
             refuted |= {(c.source, c.node) for c in wrong}
+        _keep_unexplained(found, first, dropped)
         return found
 
     def _try_chain(self, chain: list[Cut]) -> list[Cut]:
@@ -151,6 +157,20 @@ class Prover:
             return None, ""
         alive = [n for n, s in states.items() if s.status == "flows"]
         return "proved", f"written out of place, backward runs and {_who(alive, states)}"
+
+
+def _keep_unexplained(found: Starved, first: Starved, dropped: list[Cut]) -> None:
+    """Parameters whose every suspect was refuted keep the first suspects, unproved; the other refuted ones are kept too,
+    for the record."""
+    lost = {n for n in [*found.unused, *found.live] if n not in first.unused and n not in first.live}
+    found.unused = [n for n in found.unused if n not in lost]
+    found.live = [n for n in found.live if n not in lost]
+    kept = [c for c in found.cuts if c.proof != "refuted"]
+    for cut in first.cuts:
+        if lost & set(cut.params):
+            kept.append(replace(cut, params=[n for n in cut.params if n in lost], proof=None, evidence=""))
+    named = {c.key for c in kept}
+    found.cuts = kept + [c for c in dropped if c.key not in named]
 
 
 def _chains(cuts: list[Cut]) -> list[list[Cut]]:

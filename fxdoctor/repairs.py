@@ -23,7 +23,10 @@ def for_cut(cut: Cut) -> tuple[dict[fx.Node, Repair], bool] | None:
     if cut.rule == "missing-create-graph":
         return {cut.node: with_create_graph}, False
     if cut.rule == "python-value" and facts(cut.node).exit:
-        return ({cut.node: remember, cut.nodes[1]: reattach(cut.node)}, False) if len(cut.nodes) > 1 else None
+        if len(cut.nodes) < 2:
+            return None
+        kept: dict[fx.Node, Repair] = dict.fromkeys(cut.absorbed, keep_history)
+        return {**kept, cut.node: remember, cut.nodes[1]: reattach(cut.node)}, False
     if cut.rule == "python-value":
         return {cut.node: stack_instead}, False
     return None

@@ -12,10 +12,13 @@ import torch
 from torch import fx
 
 from .. import torch_compat
-from ..facts import Read
+from ..facts import Read, facts
 from . import ops
 from .guard import Guard
 from .values import Storage, scalars
+
+
+_ARRAYS = frozenset(["numpy", "__array__", "tolist", "__dlpack__"])
 
 
 class Exits:
@@ -63,6 +66,13 @@ class Exits:
         self.claimed.update(nodes.values())
         return [Read(n, True, "soft") for n in nodes.values()]
 
+    def guessed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Read]:
+        """For a call with a float that was not given out as it is: the latest exit may be behind it."""
+        latest = self.nodes[-1]
+        if latest in self.claimed or not torch.is_grad_enabled() or not any(type(a) is float for a in (*args, *kwargs.values())):
+            return []
+        return [Read(latest, True, "guess")]
+
     def came_back(self, args: tuple[Any, ...]) -> list[Read]:
         """For a tensor built from Python numbers of unknown origin: any earlier exit may be behind them."""
         parts: list[Any] = []
@@ -71,11 +81,16 @@ class Exits:
             return []
         return self.unclaimed()
 
-    def unclaimed(self) -> list[Read]:
-        """The exits that may be behind a value of unknown origin: those since the last such value, else all."""
+    def unclaimed(self, several: bool = True) -> list[Read]:
+        """The exits that may be behind a value of unknown origin: those since the last such value, else all.
+
+        `several` numbers rather come from an array that left than from single numbers.
+        """
         recent = [n for n in self.nodes[self.considered :] if n not in self.claimed]
         self.considered = len(self.nodes)
-        return [Read(n, True, "soft") for n in recent or self.nodes if n not in self.claimed]
+        likely = recent or [n for n in self.nodes if n not in self.claimed]
+        arrays = [n for n in likely if facts(n).op in _ARRAYS] if several else []
+        return [Read(n, True, "time") for n in arrays or likely]
 
     def sharing(self, tensor: torch.Tensor) -> fx.Node | None:
         """The exit whose memory `tensor` looks into: it came back through `torch.from_numpy`."""

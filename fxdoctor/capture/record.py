@@ -124,7 +124,7 @@ class Recorder(TorchFunctionMode):
         elif tensor.grad_fn is not None:
             link_through_autograd(self, f, tensor)
         elif not tensor.requires_grad and not self.weighing:
-            f.reads.extend(self.exits.unclaimed())
+            f.reads.extend(self.exits.unclaimed(tensor.numel() > 1))
 
     def hold(self, value: Any) -> fx.Node:
         """A Python object that the graph cannot print, held by the module under a name of its own."""
@@ -193,7 +193,7 @@ class Recorder(TorchFunctionMode):
         keys = [torch_compat.storage_key(t) for t in tensors]
         reads = self._reads(op, tensors, keys)
         if self.exits.nodes:
-            reads.extend(self.exits.linked(args, kwargs))
+            reads.extend(self.exits.linked(args, kwargs) or self.exits.guessed(args, kwargs))
         shapes = [t.shape for t in tensors] if op.in_place_name else None
         node_args = tuple([self.node_of(a) if isinstance(a, torch.Tensor) else to_nodes(self, a) for a in args])
         node_kwargs = {k: to_nodes(self, v) for k, v in kwargs.items()} if kwargs else kwargs

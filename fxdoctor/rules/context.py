@@ -53,6 +53,9 @@ class Diagnosis:
         """`info` when every parameter comes alive on other inputs, else `warning`."""
         return "warning" if self.still_dead(params) else "info"
 
+    def cut_severity(self, cut: Cut) -> str:
+        return "info" if cut.proof == "refuted" else self.severity(cut.params)
+
     def zero_reasons(self, rule: str) -> list[Explained]:
         return [z for z in self.explained if z.rule == rule]
 

@@ -16,7 +16,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("detach"):
         name = op_text(cut.node)
         yield RULE.finding(
-            d.severity(cut.params),
+            d.cut_severity(cut),
             f"the gradient to {group_name(cut.params)} stops here",
             location=d.place(cut.node),
             node=cut.node.name,

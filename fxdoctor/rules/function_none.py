@@ -18,20 +18,28 @@ GOOD = ""
 
 def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("function-none"):
-        yield _finding(d, cut.node, input_index(cut.node, cut.source), cut.params, "no gradient", cut.proof, cut.evidence)
+        index = input_index(cut.node, cut.source)
+        yield _finding(d, cut.node, index, cut.params, "no gradient", d.cut_severity(cut), cut.proof, cut.evidence)
     for culprit in d.zeros:
         if culprit.kind == "zero" and culprit.step.custom and culprit.node is not None:
-            yield _finding(d, culprit.node, None, culprit.params, "zeros", None, "")
+            yield _finding(d, culprit.node, None, culprit.params, "zeros", d.severity(culprit.params))
 
 
 def _finding(
-    d: Diagnosis, node: fx.Node, index: int | None, params: list[str], what: str, proof: str | None, evidence: str
+    d: Diagnosis,
+    node: fx.Node,
+    index: int | None,
+    params: list[str],
+    what: str,
+    severity: str,
+    proof: str | None = None,
+    evidence: str = "",
 ) -> Finding:
     name = facts(node).op
     backward = function_place(facts(node).function, index)
     call = d.place(node)
     return RULE.finding(
-        d.severity(params),
+        severity,
         f"{name}.backward gives {what} for an input that {group_name(params)} needs",
         location=backward or call,
         node=node.name,

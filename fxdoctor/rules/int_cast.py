@@ -17,7 +17,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("int-cast"):
         dtype = str(facts(cut.node).outs[0].dtype)
         yield RULE.finding(
-            d.severity(cut.params),
+            d.cut_severity(cut),
             f"the gradient to {group_name(cut.params)} stops at the cast to {dtype}",
             location=d.place(cut.node),
             node=cut.node.name,

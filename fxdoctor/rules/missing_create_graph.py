@@ -15,7 +15,7 @@ GOOD = ""
 def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("missing-create-graph"):
         yield RULE.finding(
-            d.severity(cut.params),
+            d.cut_severity(cut),
             f"{group_name(cut.params)} reaches the loss only through autograd.grad, whose result has no history",
             location=d.place(cut.node),
             node=cut.node.name,

@@ -27,7 +27,7 @@ def _region(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
         Related(own, "the first op that loses its history")
     ]
     return RULE.finding(
-        d.severity(cut.params),
+        d.cut_severity(cut),
         f"{group_name(cut.params)}: this runs with grad mode off, so no gradient comes back",
         location=where,
         node=cut.node.name,
@@ -43,7 +43,7 @@ def _region(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
 
 def _checkpoint(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
     return RULE.finding(
-        d.severity(cut.params),
+        d.cut_severity(cut),
         f"{group_name(cut.params)}: reentrant checkpointing runs this with grad mode off, and no input requires grad",
         location=d.place(cut.node),
         node=cut.node.name,

@@ -16,7 +16,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("nondiff-op"):
         name = op_text(cut.node)
         yield RULE.finding(
-            d.severity(cut.params),
+            d.cut_severity(cut),
             f"{group_name(cut.params)} reaches the loss only through {name}, which has no derivative",
             location=d.place(cut.node),
             node=cut.node.name,

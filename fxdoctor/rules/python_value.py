@@ -19,7 +19,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         leaves = facts(cut.node).exit
         back = [n for n in cut.nodes[1:] if (place := d.place(n)) is not None and place != d.place(cut.node)]
         yield RULE.finding(
-            d.severity(cut.params),
+            d.cut_severity(cut),
             f"{group_name(cut.params)}: the value leaves the graph through {name}"
             if leaves
             else f"{group_name(cut.params)}: {name} copies the numbers and drops their history",

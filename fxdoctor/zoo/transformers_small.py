@@ -193,16 +193,16 @@ def _small(name: str, value: Any, attempt: Attempt, default: Any) -> Any:
         return None
     if name in _LAYERS:
         return min(value, 2) if attempt.layers and not hasattr(default, "depths") else None
+    if name == "image_size" and (attempt.layers or attempt.widths):
+        patch = getattr(default, "patch_size", None)
+        if isinstance(patch, int) and patch >= 8 and not hasattr(default, "depths"):
+            return min(value, 4 * patch)
+        return min(value, 96) if patch is None else None
     if not attempt.widths:
         return None
     if name == "num_key_value_heads":
         heads = getattr(default, "num_attention_heads", value)
         return value if value == 1 else 4 if value == heads else 2
-    if name == "image_size":
-        patch = getattr(default, "patch_size", None)
-        if isinstance(patch, int) and patch >= 8 and not hasattr(default, "depths"):
-            return min(value, 4 * patch)
-        return min(value, 96) if patch is None else None
     if name == "embed_dim":
         return value // 4 if hasattr(default, "depths") else None
     return min(value, _WIDTHS[name]) if name in _WIDTHS else None
