@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import fx
 
 from .capture.backward import Backward, GradNode
 from .capture.trace import Trace
-from .facts import NodeFacts, facts
+from .facts import NodeFacts, facts, place_key
 
 
 @dataclass
@@ -178,19 +179,25 @@ class Explained:
     factors: list[fx.Node] = field(default_factory=list)
     heals: bool = False
     meeting: list[fx.Node] = field(default_factory=list)
+    nodes: list[fx.Node] = field(default_factory=list)
+    """All nodes of the same expression that do this."""
+
+    def __post_init__(self) -> None:
+        self.nodes = self.nodes or [self.node]
 
 
 def explain_zeros(trace: Trace, culprits: list[Culprit]) -> list[Explained]:
     """The reason for each zero, merged by rule and node."""
-    merged: dict[tuple[str, int, bool], Explained] = {}
+    merged: dict[tuple[str, Any, bool], Explained] = {}
     for culprit in culprits:
         if culprit.node is None or culprit.step.custom:
             continue
         e = _explain(trace, culprit)
-        kept = merged.setdefault((e.rule, id(e.node), e.heals), e)
+        kept = merged.setdefault((e.rule, place_key(e.node), e.heals), e)
         if kept is not e:
             kept.params.extend(p for p in e.params if p not in kept.params)
             kept.factors.extend(n for n in e.factors if n not in kept.factors)
+            kept.nodes.extend(n for n in e.nodes if n not in kept.nodes)
     return list(merged.values())
 
 

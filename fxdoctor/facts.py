@@ -131,6 +131,12 @@ def facts(node: fx.Node) -> NodeFacts:
     return found
 
 
+def place_key(node: fx.Node) -> Any:
+    """The same for all nodes that one expression of the source made, as in an unrolled loop."""
+    f = facts(node)
+    return f.spot or f.location or node
+
+
 def location_of(node: fx.Node) -> Location | None:
     """The user's place of a node; worked out when first asked for."""
     f = facts(node)

@@ -20,7 +20,7 @@ from torch import fx
 
 from .capture import ops
 from .capture.trace import Trace
-from .facts import NodeFacts, Read, Region, facts
+from .facts import NodeFacts, Read, Region, facts, place_key
 
 COST = {
     "detach": 1.0, "no-grad": 1.0, "non-leaf-param": 1.0, "missing-create-graph": 1.0, "function-none": 1.0,
@@ -46,7 +46,11 @@ class Cut:
     params: list[str] = field(default_factory=list)
     region: Region | None = None
     nodes: list[fx.Node] = field(default_factory=list)
-    """All nodes a repair must touch: the whole stretch under one `no_grad`."""
+    """All nodes a repair must touch: the whole stretch under one `no_grad`, or every turn of a loop."""
+    returns: list[tuple[fx.Node, fx.Node]] = field(default_factory=list)
+    """For values that left for Python: (exit, the node that the value came back to)."""
+    edges: list[tuple[fx.Node, fx.Node]] = field(default_factory=list)
+    """The severed edges, as (input, node)."""
     chain: list[Cut] = field(default_factory=list, repr=False)
     """The cuts behind this one on the same path; all must be repaired together."""
     absorbed: list[fx.Node] = field(default_factory=list)
@@ -55,8 +59,11 @@ class Cut:
     evidence: str = ""
 
     @property
-    def key(self) -> tuple[str, int]:
-        return self.rule, id(self.region) if self.region is not None else id(self.node)
+    def key(self) -> tuple[str, Any]:
+        """Cuts with the same key are one: the same expression, or the same place that switched grad mode off."""
+        if self.region is not None and self.region.spot is not None:
+            return self.rule, self.region.spot
+        return self.rule, place_key(self.node)
 
 
 def build(trace: Trace, refuted: set[tuple[fx.Node, fx.Node]] | None = None) -> nx.DiGraph[Any]:
@@ -216,8 +223,10 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
             result.live.append(name)
         kept = [found.setdefault(cut.key, cut) for cut in chain]
         for i, cut in enumerate(kept):
-            cut.params.append(name)
-            cut.nodes.extend(n for n in chain[i].nodes if n not in cut.nodes)
+            if name not in cut.params:
+                cut.params.append(name)
+            for own, more in ((cut.nodes, chain[i].nodes), (cut.returns, chain[i].returns), (cut.edges, chain[i].edges)):
+                own.extend(m for m in more if m not in own)  # type: ignore[attr-defined, operator]
             cut.chain.extend(c for c in kept if c is not cut and c not in cut.chain)
     result.cuts = list(found.values())
     return result
@@ -259,9 +268,10 @@ def _cuts_on(graph: Any, route: list[fx.Node], leaves_graph: bool) -> list[Cut]:
             continue
         if edge["kind"] in RETURN:
             absorbed = _absorb(cuts, route, source)
-            cuts.append(Cut("python-value", source, source, nodes=[source, node], absorbed=absorbed))
+            back = [(source, node)]
+            cuts.append(Cut("python-value", source, source, nodes=[source], returns=back, edges=back, absorbed=absorbed))
             continue
-        cuts.append(Cut(rule, node, source, region=region, nodes=[node]))
+        cuts.append(Cut(rule, node, source, region=region, nodes=[node], edges=[(source, node)]))
     if leaves_graph and not any(c.rule in ("nondiff-op", "int-cast") for c in cuts):
         absorbed = _absorb(cuts, route, route[-1])
         cuts.append(Cut("python-value", route[-1], route[-1], nodes=[route[-1]], absorbed=absorbed))

@@ -34,9 +34,11 @@ def chain_ends(loss_graph: GradGraph, params: set[int]) -> list[ChainEnd]:
 
     Only tensors that Python knows can be found. Looks at every object that the garbage collector tracks.
     """
-    tensors = [t for t in _live_tensors() if t.grad_fn is not None and t.grad_fn not in loss_graph.index]
-    if not tensors:
-        return []
+    with torch_compat.plain_tensor_access():
+        return _ends(loss_graph, params, [t for t in _live_tensors() if t.grad_fn not in loss_graph.index])
+
+
+def _ends(loss_graph: GradGraph, params: set[int], tensors: list[torch.Tensor]) -> list[ChainEnd]:
     graph = walk([t.grad_fn for t in tensors])
     starts = {graph.leaves[p]: p for p in params if p in graph.leaves}
     if not starts:
@@ -57,8 +59,8 @@ def chain_ends(loss_graph: GradGraph, params: set[int]) -> list[ChainEnd]:
 
 def _live_tensors() -> list[torch.Tensor]:
     """`type()` instead of `isinstance()`: that would run the `__class__` of proxy objects."""
-    with torch._C.DisableTorchFunctionSubclass():
-        return [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor) and o.requires_grad]
+    tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    return [t for t in tensors if t.grad_fn is not None]
 
 
 def _find_savers(graph: GradGraph, ends: list[ChainEnd]) -> None:

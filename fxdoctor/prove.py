@@ -19,7 +19,7 @@ from . import flow, repairs
 from .capture.guard import Guard
 from .capture.trace import Trace
 from .culprits import Culprit, Explained
-from .facts import facts
+from .facts import Region, facts
 from .flow import Cut, Starved
 from .hazards import Overwrite
 from .replay import CannotReplay, Repair, Replay
@@ -74,7 +74,7 @@ class Prover:
             if not wrong:
                 break
             dropped += wrong
-            refuted |= {(c.source, c.node) for c in wrong}
+            refuted |= {edge for c in wrong for edge in c.edges}
         _keep_unexplained(found, first, dropped)
         return found
 
@@ -106,7 +106,7 @@ class Prover:
 
     def _region_nodes(self, cut: Cut) -> set[fx.Node]:
         """The nodes to run with grad on: those of the region that these parameters feed; all under inference_mode."""
-        region = [n for n in self.trace.nodes if facts(n).region is cut.region]
+        region = [n for n in self.trace.nodes if _same_region(facts(n).region, cut.region)]
         region = [n for n in region if not any(w.target in ("parameter", "buffer") for w in facts(n).writes)]
         if cut.region is not None and cut.region.kind == "inference_mode":
             return set(region)
@@ -120,7 +120,7 @@ class Prover:
 
     def zero(self, zero: Explained) -> tuple[str | None, str]:
         if zero.rule in ("zero-grad-op", "saturated"):
-            changes: dict[fx.Node, Repair] = {zero.node: repairs.straight_through}
+            changes: dict[fx.Node, Repair] = dict.fromkeys(zero.nodes, repairs.straight_through)
             what = "with the identity as this op's derivative"
         elif zero.rule == "zero-factor" and zero.factors and all(n.op == "get_attr" for n in zero.factors):
             changes = dict.fromkeys(zero.factors, repairs.nudged)
@@ -157,6 +157,11 @@ class Prover:
             return None, ""
         alive = [n for n, s in states.items() if s.status == "flows"]
         return "proved", f"written out of place, backward runs and {_who(alive, states)}"
+
+
+def _same_region(a: Region | None, b: Region | None) -> bool:
+    """Whether the same place in the source switched grad mode off."""
+    return a is b or (a is not None and b is not None and a.spot is not None and a.spot == b.spot)
 
 
 def _keep_unexplained(found: Starved, first: Starved, dropped: list[Cut]) -> None:

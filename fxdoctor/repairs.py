@@ -17,18 +17,21 @@ from .replay import CannotReplay, Repair, Replay, plain_call
 def for_cut(cut: Cut) -> tuple[dict[fx.Node, Repair], bool] | None:
     """The repairs of one cut, and whether its grad-mode region is to run with grad on. None: no repair is known."""
     if cut.rule in ("detach", "non-leaf-param"):
-        return {cut.node: keep_history}, False
+        return dict.fromkeys(cut.nodes, keep_history), False
     if cut.rule == "no-grad":
-        return ({}, True) if cut.region is not None else ({cut.node: without_checkpoint}, False)
+        return ({}, True) if cut.region is not None else (dict.fromkeys(cut.nodes, without_checkpoint), False)
     if cut.rule == "missing-create-graph":
-        return {cut.node: with_create_graph}, False
+        return dict.fromkeys(cut.nodes, with_create_graph), False
     if cut.rule == "python-value" and facts(cut.node).exit:
-        if len(cut.nodes) < 2:
+        if not cut.returns:
             return None
-        kept: dict[fx.Node, Repair] = dict.fromkeys(cut.absorbed, keep_history)
-        return {**kept, cut.node: remember, cut.nodes[1]: reattach(cut.node)}, False
+        changes: dict[fx.Node, Repair] = dict.fromkeys(cut.absorbed, keep_history)
+        for exit_node, back in cut.returns:
+            changes[exit_node] = remember
+            changes[back] = reattach(exit_node)
+        return changes, False
     if cut.rule == "python-value":
-        return {cut.node: stack_instead}, False
+        return dict.fromkeys(cut.nodes, stack_instead), False
     return None
 
 

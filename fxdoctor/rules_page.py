@@ -16,9 +16,9 @@ def find_rule(name: str) -> tuple[Rule | None, str]:
     for rule in registry.values():
         if name.strip().lower() in (rule.slug, rule.code.lower()):
             return rule, ""
-    known = [*registry, *(r.code for r in registry.values())]
+    known = {key.lower(): key for r in registry.values() for key in (r.slug, r.code)}
     near = difflib.get_close_matches(name.lower(), known, 3, 0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else "`fxdoctor rules` lists them"
+    hint = f"did you mean {', '.join(known[n] for n in near)}?" if near else "`fxdoctor rules` lists them"
     return None, f"there is no rule {name!r}; {hint}"
 
 

@@ -135,3 +135,8 @@ def saved_data(raw: Any) -> torch.Tensor | None:
 def clears_saved_on_access(grad_fn: Any) -> bool:
     """Whether a custom Function drops its saved tensors when they are read (`torch/autograd/function.py`, 2.11)."""
     return bool(getattr(getattr(grad_fn, "_forward_cls", None), "clear_saved_tensors_on_access", False))
+
+
+def plain_tensor_access() -> Any:
+    """A context in which attributes of tensor subclasses do not call their `__torch_function__` (`torch/_C`)."""
+    return torch._C.DisableTorchFunctionSubclass()

@@ -69,7 +69,7 @@ class Exits:
     def guessed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Read]:
         """For a call with a float that was not given out as it is: the latest exit may be behind it."""
         latest = self.nodes[-1]
-        if latest in self.claimed or not torch.is_grad_enabled() or not any(type(a) is float for a in (*args, *kwargs.values())):
+        if latest in self.claimed or facts(latest).op in _ARRAYS or not torch.is_grad_enabled() or not any(type(a) is float for a in (*args, *kwargs.values())):
             return []
         return [Read(latest, True, "guess")]
 

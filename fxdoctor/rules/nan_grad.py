@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..culprits import Culprit, hiding_selector
-from ..facts import facts
+from ..facts import facts, place_key
 from ..report.model import Finding, Related
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
@@ -21,7 +21,8 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         return
     groups: dict[object, list[Culprit]] = {}
     for culprit in d.nans:
-        groups.setdefault(culprit.node or culprit.step.index, []).append(culprit)
+        key = place_key(culprit.node) if culprit.node is not None else culprit.step.index
+        groups.setdefault(key, []).append(culprit)
     for culprits in groups.values():
         yield _backward(d, culprits)
 

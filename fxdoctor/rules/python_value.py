@@ -17,7 +17,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("python-value"):
         name = op_text(cut.node)
         leaves = facts(cut.node).exit
-        back = [n for n in cut.nodes[1:] if (place := d.place(n)) is not None and place != d.place(cut.node)]
+        back = [n for _, n in cut.returns if (place := d.place(n)) is not None and place != d.place(cut.node)]
         yield RULE.finding(
             d.cut_severity(cut),
             f"{group_name(cut.params)}: the value leaves the graph through {name}"

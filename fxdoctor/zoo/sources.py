@@ -172,7 +172,7 @@ def library(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as e:
-        missing = e.name or name
+        missing = (e.name or name).partition(".")[0]
         raise TargetError(f"{missing} is not installed; pip install 'fxdoctor[zoo]'") from e
     except (ImportError, RuntimeError, OSError, AttributeError) as e:
         raise TargetError(f"{name} is installed but cannot be imported here: {raised(e)}") from e
