@@ -61,13 +61,14 @@ CLASSIFIERS: dict[str, tuple[int, dict[str, Any]]] = {
     "regnet_y_400mf": (64, {}),
     "mnasnet0_5": (64, {}),
 }
+FEW_BOXES = {"box_detections_per_img": 5, "box_batch_size_per_image": 16}
 DETECTORS: dict[str, dict[str, Any]] = {
     "fasterrcnn_mobilenet_v3_large_320_fpn": {"min_size": 128, "max_size": 160},
     "retinanet_resnet50_fpn": {"min_size": 128, "max_size": 160},
     "ssdlite320_mobilenet_v3_large": {},
     "fcos_resnet50_fpn": {"min_size": 128, "max_size": 160},
-    "maskrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, "box_detections_per_img": 5},
-    "keypointrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, "num_keypoints": 3, "box_detections_per_img": 5},
+    "maskrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, **FEW_BOXES},
+    "keypointrcnn_resnet50_fpn": {"min_size": 128, "max_size": 160, "num_keypoints": 3, **FEW_BOXES},
 }
 SEGMENTERS = ["deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50"]
 VIDEO: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
