@@ -228,4 +228,6 @@ def _tokens(taken: Mapping[str, Any], default: Any, vocab: Any) -> dict[str, int
         value = getattr(default, name, None)
         if name.endswith(("_token_id", "_token_index")) and isinstance(value, int) and value >= vocab:
             out[name] = moved.setdefault(value, vocab - 1 - len(moved))
+    if "pad_token_id" in taken and getattr(default, "pad_token_id", None) is None:
+        out["pad_token_id"] = 0  # heads that pool the last real token need to know what padding is
     return out

@@ -23,7 +23,8 @@ class Net(nn.Module):
             torch.log(h),
             0.0,
         )
-        return self.head(self.a_long_attribute_name(x), self.another_long_attribute(x)) + self.bias(h.detach()) + h + x + power
+        return self.head(self.a_long_attribute_name(x), self.another_long_attribute(x)) \
++ self.bias(h.detach()) + h + x + power
 """
 
 
@@ -93,7 +94,8 @@ def every_kind(file: str) -> Report:
                 Related(place(file, 8, "h ** 2"), "pow() keeps this tensor for backward"),
                 Related(place(file, 7, "self.encoder(x)", "Net.other"), "created here"),
             ],
-            help="build the new tensor out of place (torch.where, torch.cat, index_put), or write before anything reads it",
+            help="build the new tensor out of place (torch.where, torch.cat, index_put), "
+            "or write before anything reads it",
         ),
         *report.findings,
         Finding(
