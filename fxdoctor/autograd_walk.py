@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -63,21 +63,24 @@ class GradGraph:
 
     def above(self, starts: Iterable[int]) -> set[int]:
         """The nodes whose gradients reach one of `starts`, and `starts` themselves."""
-        return self._closure(starts, up=True)
-
-    def below(self, starts: Iterable[int]) -> set[int]:
-        """The nodes that get a gradient from one of `starts`, and `starts` themselves."""
-        return self._closure(starts, up=False)
-
-    def _closure(self, starts: Iterable[int], up: bool) -> set[int]:
         todo = list(starts)
         seen = set(todo)
         while todo:
-            at = todo.pop()
-            for other in self.parents[at] if up else [e[0] for e in self.edges[at] if e is not None]:
+            for other in self.parents[todo.pop()]:
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
+        return seen
+
+    def below(self, starts: Iterable[int], walls: Collection[int] = ()) -> set[int]:
+        """The nodes that get a gradient from `starts` without passing through `walls`, and `starts` themselves."""
+        todo = [at for at in starts if at not in walls]
+        seen = set(todo)
+        while todo:
+            for edge in self.edges[todo.pop()]:
+                if edge is not None and edge[0] not in seen and edge[0] not in walls:
+                    seen.add(edge[0])
+                    todo.append(edge[0])
         return seen
 
 
@@ -204,8 +207,8 @@ def saved_hazards(root: Any) -> SavedCheck:
     `root` is a `GradGraph` or what `walk` takes. No tensor is kept alive. Not checked: tensors saved under
     `saved_tensors_hooks` (non-reentrant checkpoint, `save_on_cpu`), since reading them would run the hooks, and a
     recomputation with them; custom Functions with `clear_saved_tensors_on_access`; and ops inside a `CopySlices`
-    node (a write through a view), which does not show what they saved. On torch 2.6, an unpack hook that is a C function
-    cannot be told apart and is called.
+    node (a write through a view), which does not show what they saved. On torch 2.6 an unpack hook that is a C
+    function cannot be told apart, and is called.
     """
     graph = root if isinstance(root, GradGraph) else walk(root)
     check = SavedCheck()

@@ -38,7 +38,9 @@ class _Brake:
         _free_later(self.below)
 
 
-def put_brakes(functions: Sequence[Any], edges: Sequence[Sequence[tuple[int, int] | None]], order: Sequence[int]) -> int:
+def put_brakes(
+    functions: Sequence[Any], edges: Sequence[Sequence[tuple[int, int] | None]], order: Sequence[int]
+) -> int:
     """Makes a graph safe to free and returns the number of nodes that got a brake.
 
     Args:

@@ -1,7 +1,7 @@
 """`fxdoctor.diagnose` and `fxdoctor.check_grad_flow`: what a live loss, or the `.grad`s alone, say. No model is run.
 
-Four steps: has the loss a history; are there `.grad`s missing after backward; which parameters does its graph reach, and
-how far do the others come; are saved tensors still at the version at which they were saved.
+Four steps: has the loss a history; are there `.grad`s missing after backward; which parameters does its graph reach,
+and how far do the others come; are saved tensors still at the version at which they were saved.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import torch_compat
 from .autograd_walk import GradGraph, SavedCheck, is_custom, saved_hazards, walk
-from .grad_findings import bad_values, hazard_findings, make, unreached, without_grad
+from .grad_findings import hazard_findings, make, unreached, without_grad
 from .grad_findings import strays as stray_findings
 from .grad_states import by_module, named_tensors, state_of
+from .grad_values import bad_values
 from .report.model import Finding, ParamState, Report, sort_findings
 from .report.suppress import apply_suppressions
 from .rules.context import count, group_name
 from .rules.where import freezing_place
 
 BEFORE = (
-    "backward has not run on this loss: `flows` means that its graph reaches the parameter; the gradient's value is not known"
+    "backward has not run on this loss: `flows` means that its graph reaches the parameter; the gradient's value is "
+    "not known"
 )
 
 
@@ -108,12 +109,12 @@ def _no_history(loss: torch.Tensor, params: dict[str, torch.Tensor], model: Any)
         return make(
             "frozen-param",
             "error",
-            f"nothing requires grad: all {count(list(params))} are frozen, so the loss has no graph and backward() raises",
+            f"nothing requires grad: {count(list(params))}, all frozen; the loss has no graph, and backward() raises",
             params=list(params),
             location=freezing_place(model),
             help="call requires_grad_(True) on the parameters that should learn",
         )
-    tail = f"none of {count(trainable)} gets a gradient, and backward() raises" if len(trainable) > 1 else "backward() raises"
+    tail = "no parameter gets a gradient, and backward() raises"
     if not (loss.is_floating_point() or loss.is_complex()):
         dtype = str(loss.dtype).removeprefix("torch.")
         return make(
@@ -169,11 +170,12 @@ def _with_history(report: Report, loss: torch.Tensor, params: dict[str, torch.Te
     ran = _fill_states(report, graph, check, params, reached)
     findings = hazard_findings(graph, check.hazards, params, model)
     missing = [n for n, p in params.items() if n not in reached and p.requires_grad and p.is_leaf]
-    findings += unreached(graph, params, missing, model)
-    findings += stray_findings(graph, params, missing, model)
+    more, named = unreached(graph, params, report.params, missing, model)
+    findings += more + stray_findings(graph, params, named, model)
     findings += _non_leaf(params, report.params, model)
+    if ran or check.freed:
+        findings += _no_grad_arrived(report, graph, params, [n for n in reached if params[n].is_leaf])
     if ran:
-        findings += _no_grad_arrived(report, graph, check, params, [n for n in reached if params[n].is_leaf])
         for status in ("zero", "nan"):
             findings += bad_values(graph, params, report.params, status, reached)
     report.findings += findings
@@ -209,12 +211,7 @@ def _fill_states(
         if not params[name].is_leaf and state.status == "flows" and not params[name].retains_grad:
             state = _structural(name, params[name], "none")
         report.params[name] = state
-    if check.freed and not with_grad and any(params[n].is_leaf for n in reached):
-        report.notes.append(
-            "backward has run on this graph, but no parameter that it reaches has a .grad: zero_grad() ran after it, or it "
-            "was torch.autograd.grad(), or the gradients went to other leaves only (backward(inputs=...))"
-        )
-    elif not check.freed and reached and not (ran and fresh):
+    if not check.freed and reached and not (ran and fresh):
         report.notes.append(BEFORE)
     return ran
 
@@ -222,7 +219,7 @@ def _fill_states(
 def _remark(report: Report, loss: torch.Tensor) -> None:
     if loss.numel() != 1:
         report.notes.append(
-            f"the loss has shape {tuple(loss.shape)}: backward() needs one number; use .mean() or .sum(), or pass gradient="
+            f"the loss has shape {tuple(loss.shape)}: backward() needs one number; use .mean() or .sum(), or gradient="
         )
         return
     if loss.is_meta or loss.layout is not torch.strided or type(loss) not in (torch.Tensor, nn.Parameter):
@@ -239,20 +236,20 @@ def _leaf_loss(params: dict[str, torch.Tensor]) -> Finding:
         "error",
         "the loss is itself a leaf: backward() runs, but ends in loss.grad and reaches no parameter",
         params=_trainable(params),
-        help="do not call requires_grad_(True) or torch.tensor(..., requires_grad=True) on a loss that lost its history; "
-        "look for what lost it: detach(), .item(), numpy(), no_grad()",
+        help="do not call requires_grad_(True) or torch.tensor(..., requires_grad=True) on a loss that lost its "
+        "history; look for what lost it: detach(), .item(), numpy(), no_grad()",
     )
 
 
 def _no_grad_arrived(
-    report: Report, graph: GradGraph, check: SavedCheck, params: dict[str, torch.Tensor], reached: list[str]
+    report: Report, graph: GradGraph, params: dict[str, torch.Tensor], reached: list[str]
 ) -> Iterable[Finding]:
     """Reached by the graph, but `.grad` is None although backward ran."""
     empty = [n for n in params if n in set(reached) and report.params[n].status == "none"]
     if not empty:
         return
     custom = {at for at, fn in enumerate(graph.functions) if is_custom(fn)}
-    passable = _reachable_without(graph, custom)
+    passable = graph.below(graph.roots, walls=custom)
     stopped = [n for n in empty if graph.leaves[id(params[n])] not in passable]
     for group in by_module(stopped, params):
         above = graph.above(graph.leaves[id(params[n])] for n in group)
@@ -272,20 +269,9 @@ def _no_grad_arrived(
             "warning",
             f"{group_name(group)} has no gradient after backward, although the loss's graph reaches it",
             params=group,
-            help="was it cleared after backward, left out by backward(inputs=...), or taken by a hook? Else its op sends "
-            "no gradient back to it",
+            help="was it cleared after backward (zero_grad), left out (backward(inputs=...), autograd.grad), or taken by "
+            "a hook? Else its op sends no gradient back to it",
         )
-
-
-def _reachable_without(graph: GradGraph, walls: set[int]) -> set[int]:
-    todo = [r for r in graph.roots if r not in walls]
-    seen = set(todo)
-    while todo:
-        for edge in graph.edges[todo.pop()]:
-            if edge is not None and edge[0] not in walls and edge[0] not in seen:
-                seen.add(edge[0])
-                todo.append(edge[0])
-    return seen
 
 
 def _non_leaf(params: dict[str, torch.Tensor], states: dict[str, ParamState], model: Any) -> list[Finding]:
@@ -297,8 +283,8 @@ def _non_leaf(params: dict[str, torch.Tensor], states: dict[str, ParamState], mo
         make(
             "non-leaf-param",
             "warning",
-            f"{group_name(group)} is no leaf: {', '.join(dict.fromkeys(made[n] for n in group))} computed it, so no .grad "
-            "is stored and an optimizer cannot move it",
+            f"{group_name(group)} is no leaf: {', '.join(dict.fromkeys(made[n] for n in group))} computed it, so no "
+            ".grad is stored and an optimizer cannot move it",
             params=group,
             help="convert first, then wrap: nn.Parameter(w.to(device)); or optimize the tensor it was computed from",
         )
@@ -313,8 +299,8 @@ def _nothing_ran(params: dict[str, torch.Tensor], model: Any) -> Finding:
     return make(
         "unused-param",
         "warning",
-        f"no parameter has a gradient ({count(trainable)}): backward has not run, zero_grad() ran after it, or the loss's "
-        "graph reaches none of them",
+        f"no parameter has a gradient ({count(trainable)}): backward has not run, zero_grad() ran after it, or the "
+        "loss's graph reaches none of them",
         params=trainable,
         help="call check_grad_flow(model) after loss.backward() and before zero_grad(); fxdoctor.diagnose(loss, model) "
         "tells what the loss reaches",

@@ -1,4 +1,4 @@
-"""Findings from a live autograd graph and from `.grad`s: what is certain is stated, what is likely is said with `may`."""
+"""Findings from a live autograd graph: what was overwritten, and what the loss does not reach."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import torch
 from torch import nn
 
 from . import torch_compat
-from .autograd_walk import Frame, GradGraph, SavedHazard, frames, op_name
+from .autograd_walk import Frame, GradGraph, SavedHazard, frames
 from .capture.source import is_internal, place
-from .culprits import FLAT, MASKS, ROUNDING
 from .grad_states import by_module
 from .live_tensors import ChainEnd, chain_ends
 from .report.model import Finding, Location, ParamState, Related
@@ -22,14 +21,9 @@ CODES = {
     "detach": "FXD101", "no-grad": "FXD102", "nondiff-op": "FXD103", "int-cast": "FXD104", "python-value": "FXD105",
     "frozen-param": "FXD106", "unused-param": "FXD107", "unregistered-param": "FXD108", "non-leaf-param": "FXD109",
     "function-none": "FXD110", "zero-grad-op": "FXD201", "saturated": "FXD202", "zero-factor": "FXD203",
-    "masked": "FXD204", "nan-grad": "FXD301", "inplace-saved": "FXD401", "inplace-out": "FXD407", "data-write": "FXD409",
-    "capture": "FXD901",
+    "masked": "FXD204", "nan-grad": "FXD301", "inplace-saved": "FXD401", "inplace-out": "FXD407",
+    "data-write": "FXD409", "capture": "FXD901",
 }  # fmt: skip
-FACTORS = frozenset("mul mm bmm addmm addbmm baddbmm addmv mv dot linear convolution div nativebatchnorm".split())
-RISKY = frozenset(
-    """sqrt rsqrt norm linalgvectornorm log log2 log10 log1p logit div reciprocal pow std var stdmean varmean acos asin atan2
-    acosh exp expm1 sinh cosh cdist pdist euclideandist where logsumexp linalgsvd linalgeigh linalginvex""".split()
-)
 LINE = "run fxdoctor.analyze(model, inputs) to get the line"
 
 
@@ -93,19 +87,21 @@ def _hazard(graph: GradGraph, h: SavedHazard, param: str | None, buffer: str | N
     if writer and saver:
         finding.related = [Related(saver, f"{h.grad_fn} saved it here")]
     if finding.location is None:
-        finding.help += "; torch.autograd.set_detect_anomaly(True) before the forward, or fxdoctor.analyze, gives the lines"
+        finding.help += "; for the lines, torch.autograd.set_detect_anomaly(True) before the forward, or fxdoctor.analyze"
     return finding
 
 
 # --- parameters that the loss does not reach ------------------------------------------------------------------------
 
 
-def unreached(graph: GradGraph, params: dict[str, torch.Tensor], missing: list[str], model: Any) -> list[Finding]:
-    """Findings for leaves that learn, but are not under the loss."""
+def unreached(
+    graph: GradGraph, params: dict[str, torch.Tensor], states: dict[str, ParamState], missing: list[str], model: Any
+) -> tuple[list[Finding], set[int]]:
+    """Findings for leaves that learn, but are not under the loss; and the nodes of other leaves that they name."""
     if not missing:
-        return []
+        return [], set()
     found: list[Finding] = []
-    taught = [n for n in missing if has_gradient(params[n])]
+    taught = [n for n in missing if states[n].status in ("flows", "nan")]
     for group in by_module(taught, params):
         message = f"this loss does not reach {group_name(group)}; another one gave it its gradient"
         found.append(make("unused-param", "info", message, params=group))
@@ -116,17 +112,14 @@ def unreached(graph: GradGraph, params: dict[str, torch.Tensor], missing: list[s
         dead = [n for n in dead if n not in set(group)]
         if group:
             found.append(_cut_after(graph, end, group))
-    twins = _twins(graph, params, dead)
+    twins, named = _twins(graph, params, dead), set()
     for group in by_module(dead, params):
         if all(n in twins for n in group):
-            found.append(_replaced(graph, group, twins, model, params))
+            named |= {twins[n] for n in group}
+            found.append(_replaced(group, model, params))
         else:
-            found.append(_plainly_unreached(graph, group, model, params))
-    return found
-
-
-def has_gradient(p: torch.Tensor) -> bool:
-    return p.grad is not None and bool(torch.count_nonzero(p.grad.to_dense() if p.grad.is_sparse else p.grad))
+            found.append(_plainly_unreached(group, model, params))
+    return found, named
 
 
 def _cut_after(graph: GradGraph, end: ChainEnd, group: list[str]) -> Finding:
@@ -147,14 +140,15 @@ def _cut_after(graph: GradGraph, end: ChainEnd, group: list[str]) -> Finding:
     return make(
         "unused-param",
         "warning",
-        f"the loss's graph does not reach {group_name(group)}: {comes}, and the loss does not depend on it, or was cut from it",
+        f"the loss's graph does not reach {group_name(group)}: {comes}, and the loss does not depend on it, or was cut "
+        "from it",
         params=group,
         node=end.grad_fn,
-        help=f"use that tensor in the loss; look for detach(), no_grad(), .item(), numpy() or argmax() behind it; {LINE}",
+        help=f"use that tensor in the loss; look for detach(), no_grad(), .item() or argmax() behind it; {LINE}",
     )
 
 
-def _plainly_unreached(graph: GradGraph, group: list[str], model: Any, params: dict[str, torch.Tensor]) -> Finding:
+def _plainly_unreached(group: list[str], model: Any, params: dict[str, torch.Tensor]) -> Finding:
     where = created(model, group, params)
     whole = len(group) == len(params)
     return make(
@@ -166,7 +160,7 @@ def _plainly_unreached(graph: GradGraph, group: list[str], model: Any, params: d
         params=group,
         location=where,
         label="created here" if where else "",
-        help=f"{LINE}",
+        help=LINE,
     )
 
 
@@ -186,28 +180,26 @@ def _twins(graph: GradGraph, params: dict[str, torch.Tensor], dead: list[str]) -
     return found
 
 
-def _replaced(
-    graph: GradGraph, group: list[str], twins: dict[str, int], model: Any, params: dict[str, torch.Tensor]
-) -> Finding:
+def _replaced(group: list[str], model: Any, params: dict[str, torch.Tensor]) -> Finding:
     where = created(model, group, params)
     shapes = ", ".join(str(list(params[n].shape)) for n in group[:3])
     return make(
         "unregistered-param",
         "warning",
-        f"the loss does not reach {group_name(group)}, but {'leaves' if len(group) > 1 else 'a leaf'} of the same shape "
-        f"outside the model ({shapes}): another copy may be in use",
+        f"the loss does not reach {group_name(group)}, but {'leaves' if len(group) > 1 else 'a leaf'} of the same "
+        f"shape outside the model ({shapes}): another copy may be in use",
         params=group,
         location=where,
         label="created here" if where else "",
-        help="was the model copied (deepcopy), moved or wrapped again (nn.Parameter(...)) after this one was taken? Use the "
-        "same objects in forward and in the optimizer",
+        help="was the model copied (deepcopy), moved or wrapped again (nn.Parameter(...)) after this one was taken? "
+        "Use the same objects in forward and in the optimizer",
     )
 
 
-def strays(graph: GradGraph, params: dict[str, torch.Tensor], missing: list[str], model: Any) -> list[Finding]:
-    """Leaves under the loss that the model does not register."""
-    known = {id(p) for p in params.values()} | {graph.functions[at] for at in _twins(graph, params, missing).values()}
-    unknown = {k: at for k, at in graph.leaves.items() if k not in known and graph.functions[at] not in known}
+def strays(graph: GradGraph, params: dict[str, torch.Tensor], named: set[int], model: Any) -> list[Finding]:
+    """Leaves under the loss that the model does not register, without the nodes `named` in another finding."""
+    known = {id(p) for p in params.values()}
+    unknown = {k: at for k, at in graph.leaves.items() if k not in known and at not in named}
     if not unknown:
         return []
     found = []
@@ -231,8 +223,8 @@ def strays(graph: GradGraph, params: dict[str, torch.Tensor], missing: list[str]
     if shapes:
         some = ", ".join(map(str, shapes[:3])) + (", ..." if len(shapes) > 3 else "")
         what = "1 leaf" if len(shapes) == 1 else f"{len(shapes)} leaves"
-        message = f"the loss also reaches {what} outside the model (shape {some}): an input, another model, or not registered"
-        found.append(make("unregistered-param", "info", message))
+        why = "an input, another model, or not registered"
+        found.append(make("unregistered-param", "info", f"the loss also reaches {what} outside the model ({some}): {why}"))
     return found
 
 
@@ -244,7 +236,7 @@ def _held_by(model: Any, leaves: set[int]) -> dict[int, str]:
     return {key: path for key, path in _held(model) if key in leaves}
 
 
-# --- missing, zero and non-finite gradients -------------------------------------------------------------------------
+# --- missing gradients ------------------------------------------------------------------------------------------------
 
 
 def without_grad(params: dict[str, torch.Tensor], none: list[str], model: Any) -> list[Finding]:
@@ -264,98 +256,3 @@ def without_grad(params: dict[str, torch.Tensor], none: list[str], model: Any) -
             )
         )
     return found
-
-
-def bad_values(
-    graph: GradGraph | None,
-    params: dict[str, torch.Tensor],
-    states: dict[str, ParamState],
-    status: str,
-    reached: set[str] | None = None,
-) -> list[Finding]:
-    """For gradients that are all zero ("zero") or not finite ("nan"); `graph` None: only the `.grad`s are known."""
-    bad = [n for n, s in states.items() if s.status == status and params[n].numel() and (reached is None or n in reached)]
-    found = []
-    for group in by_module(bad, params):
-        text = "the gradient of {} is exactly zero" if status == "zero" else "the gradient of {} is not finite"
-        message = text.format(group_name(group))
-        rule, extra, nodes, heals = "zero-factor" if status == "zero" else "nan-grad", "", [], False
-        if graph is not None:
-            live = {graph.leaves[id(params[n])] for n in reached or () if states[n].status == "flows" and params[n].is_leaf}
-            dead = {graph.leaves[id(params[n])] for n in group if params[n].is_leaf}
-            nodes = suspects(graph, dead, live)
-            heals = status == "zero" and _heals(graph, nodes, live)
-            rule, nodes, extra = _explain(graph, nodes, dead, status)
-        if heals:
-            rule, extra = "zero-factor", ": it is multiplied by a parameter that is still zero, and which learns; one step heals it"
-        place_of = next((p for at in nodes if graph is not None and (p := user_place(frames(graph.functions[at])))), None)
-        found.append(
-            make(
-                rule,
-                "info" if heals else "warning",
-                message + extra,
-                params=group,
-                node=graph.name(nodes[0]) if graph is not None and nodes else None,
-                location=place_of,
-                help=LINE if status == "zero" else f"{LINE}; keep arguments away from the edge: sqrt(x + eps), log(x + eps)",
-            )
-        )
-    return found
-
-
-def suspects(graph: GradGraph, dead: set[int], live: set[int]) -> list[int]:
-    """Where the gradient may have died, from the loss on: nodes above dead leaves that are above no live leaf, and those
-    right above them."""
-    up, alive = graph.above(dead), graph.above(live)
-    only = up - alive
-    edge = {p for at in only for p in graph.parents[at] if p in up}
-    return [at for at in graph.order if at in (only | edge) and graph.edges[at]]
-
-
-def _explain(graph: GradGraph, nodes: list[int], dead: set[int], status: str) -> tuple[str, list[int], str]:
-    """The rule, the nodes to name, and the text behind the message."""
-    by_op = {at: op_name(graph.name(at)) for at in nodes}
-    if status == "nan":
-        risky = [at for at in nodes if by_op[at] in RISKY]
-        return "nan-grad", risky, _on_the_way(graph, risky, "may be at the edge of its domain")
-    rounding = [at for at in nodes if by_op[at] in ROUNDING]
-    if rounding and not (graph.below(_entries(graph, set(rounding))) & dead):
-        return "zero-grad-op", rounding, _on_the_way(graph, rounding, "has the derivative zero everywhere")
-    kinds = [("saturated", FLAT, "may be saturated"), ("zero-factor", FACTORS, "may multiply by zeros")]
-    kinds.append(("masked", MASKS, "may select none of it"))
-    for at in nodes:
-        for rule, ops, text in kinds:
-            if by_op[at] in ops and by_op[at] != "nativebatchnorm":
-                same = [n for n in nodes if by_op[n] in ops]
-                return rule, same, _on_the_way(graph, same, text)
-    return "zero-factor", nodes[:1], ""
-
-
-def _entries(graph: GradGraph, walls: set[int]) -> set[int]:
-    """The nodes that a gradient reaches from the roots without passing through `walls`."""
-    todo = [r for r in graph.roots if r not in walls]
-    seen = set(todo)
-    while todo:
-        for edge in graph.edges[todo.pop()]:
-            if edge is not None and edge[0] not in walls and edge[0] not in seen:
-                seen.add(edge[0])
-                todo.append(edge[0])
-    return seen
-
-
-def _on_the_way(graph: GradGraph, nodes: list[int], text: str) -> str:
-    names = list(dict.fromkeys(graph.name(at) for at in nodes))
-    if not names:
-        return ""
-    return f": on its way, {names[0]} {text}" + (f" (or {', '.join(names[1:3])})" if len(names) > 1 else "")
-
-
-def _heals(graph: GradGraph, nodes: list[int], live: set[int]) -> bool:
-    """Whether a parameter that learns and is all zero right now takes part in the first node that may be to blame."""
-    if not nodes:
-        return False
-    for at in graph.below(nodes[:1]) & live:
-        leaf = graph.variable(at)
-        if leaf is not None and not bool(torch.count_nonzero(leaf.detach())):
-            return True
-    return False

@@ -25,7 +25,7 @@ def named_tensors(model_or_params: Any) -> dict[str, torch.Tensor]:
     if isinstance(given, type) and issubclass(given, nn.Module):
         raise TypeError(f"model is the class {given.__name__}, not a module; pass an instance")
     if isinstance(given, torch.Tensor) or not isinstance(given, (nn.Module, Mapping, Iterable)):
-        raise TypeError(f"model is {type(given).__name__}; pass the nn.Module, a dict name -> tensor, or a list of tensors")
+        raise TypeError(f"model is {type(given).__name__}; pass the nn.Module, a dict name -> tensor, or list of tensors")
     if isinstance(given, nn.Module):
         pairs: list[tuple[str, Any]] = list(given.named_parameters())
     elif isinstance(given, Mapping):
@@ -34,7 +34,7 @@ def named_tensors(model_or_params: Any) -> dict[str, torch.Tensor]:
         pairs = [_pair(i, item) for i, item in enumerate(given)]
     for name, tensor in pairs:
         if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"parameter {name} is {type(tensor).__name__}, not a tensor; pass the model or its parameters")
+            raise TypeError(f"parameter {name} is {type(tensor).__name__}, not a tensor; pass model.parameters()")
         if nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} is not initialised (a lazy module); call the model once first")
     if not pairs:

@@ -77,6 +77,7 @@ def _find_savers(graph: GradGraph, ends: list[ChainEnd]) -> None:
                 data = torch_compat.saved_data(raw)
                 if data is None or data.requires_grad:
                     continue
-                end = wanted.get(torch_compat.storage_key(data))
+                key = torch_compat.storage_key(data)
+                end = wanted.get(key) if key is not None else None
                 if end is not None and end.saved_by is None:
                     end.saved_by = at

@@ -91,14 +91,15 @@ def grad_fn_keeps_object() -> bool:
 
 
 def saved_names(grad_fn: Any) -> list[str]:
-    """The tensors that a grad_fn saves, by the names behind `_saved_` (`torch/csrc/autograd/generated/python_functions*.cpp`);
-    ["tensors"] for a custom Function (`python_function.cpp`)."""
+    """The tensors that a grad_fn saves, by the names behind `_saved_` (generated: `python_functions*.cpp` in
+    `torch/csrc/autograd/generated`); ["tensors"] for a custom Function (`python_function.cpp`)."""
     kind = type(grad_fn)
     found = _saved_names.get(kind)
     if found is None:
         if hasattr(grad_fn, "_forward_cls"):
             return ["tensors"]
-        found = _saved_names[kind] = [n.removeprefix("_raw_saved_") for n in dir(grad_fn) if n.startswith("_raw_saved_")]
+        found = [n.removeprefix("_raw_saved_") for n in dir(grad_fn) if n.startswith("_raw_saved_")]
+        _saved_names[kind] = found
     return found
 
 
@@ -126,8 +127,8 @@ def has_unpack_hook(raw: Any) -> bool | None:
 
 
 def saved_data(raw: Any) -> torch.Tensor | None:
-    """The tensor in a `SavedTensor`, without the version check; None before torch has `SavedTensor.data` (2.6), or when it
-    is empty."""
+    """The tensor in a `SavedTensor`, without the version check; None where torch has no `SavedTensor.data` (2.6), or
+    when it is empty."""
     data = getattr(raw, "data", None)
     return data if isinstance(data, torch.Tensor) else None
 
