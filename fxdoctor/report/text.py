@@ -46,7 +46,7 @@ def _head(report: Report, paint: Paint, width: int) -> list[str]:
     if report.node_count is not None:
         parts.append(f"{report.node_count} node" + ("s" if report.node_count != 1 else ""))
     parts.append(_summary(report))
-    lines = [paint("fxdoctor:", "bold") + " " + " · ".join(parts)]
+    lines = _started("fxdoctor:", ("bold",), " · ".join(parts), 10, paint, width)
     if report.error:
         lines += _hanging("raised", "red", " ".join(report.error.split()), paint, width)
     return lines
@@ -99,9 +99,9 @@ def _foot(report: Report, show_all: bool, hidden: int, paint: Paint, width: int)
 
 
 def _finding(finding: Finding, paint: Paint, width: int) -> list[str]:
-    head = paint(f"{finding.severity} {finding.code} {clean(finding.rule)}", *_STYLE[finding.severity])
+    head = f"{finding.severity} {finding.code} {clean(finding.rule)}:"
     message = one_line(finding.message) + (" (suppressed by a comment)" if finding.suppressed else "")
-    lines = [f"{head}: {message}"]
+    lines = _started(head, _STYLE[finding.severity], message, 4, paint, width)
     gutter = _gutter_width(finding)
     if finding.location:
         lines.append("  " + paint(_where(finding.location), "dim"))
@@ -125,6 +125,12 @@ def _finding(finding: Finding, paint: Paint, width: int) -> list[str]:
     if finding.help:
         lines += _hanging("help", "cyan", finding.help, paint, width)
     return lines
+
+
+def _started(head: str, style: tuple[str, ...], text: str, indent: int, paint: Paint, width: int) -> list[str]:
+    """A painted head with text behind it; the lines that follow are indented."""
+    first, *rest = wrapped(f"{head} {text}", width, "", " " * indent)
+    return [paint(head, *style) + first[len(head) :] if first.startswith(head) else first, *rest]
 
 
 def _hanging(word: str, style: str, text: str, paint: Paint, width: int) -> list[str]:
