@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +333,17 @@ def test_every_rule_has_a_page(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_unknown_rules(capsys: pytest.CaptureFixture[str], name: str, part: str) -> None:
     assert part in refused(capsys, "rules", name)
+
+
+def test_the_table_of_dangerous_forms_follows_the_rules(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "fxdoctor.source_risks"
+    module = types.ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+    module.table = lambda: [("x += 1", "writes in place " * 8, "x = x + 1", "inplace-saved")]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, name, module)
+    out = run(capsys, "rules")[1]
+    rules, _, forms = out.partition("Forms in source")
+    assert "FXD101" in rules and "x += 1" in forms and "inplace-saved" in forms
+    assert max(map(len, forms.splitlines())) < 150
