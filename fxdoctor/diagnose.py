@@ -269,8 +269,8 @@ def _no_grad_arrived(
             "warning",
             f"{group_name(group)} has no gradient after backward, although the loss's graph reaches it",
             params=group,
-            help="was it cleared after backward (zero_grad), left out (backward(inputs=...), autograd.grad), or taken by "
-            "a hook? Else its op sends no gradient back to it",
+            help="was it cleared after backward (zero_grad), left out (backward(inputs=...), autograd.grad), or taken "
+            "by a hook? Else its op sends no gradient back to it",
         )
 
 

@@ -87,7 +87,7 @@ def _hazard(graph: GradGraph, h: SavedHazard, param: str | None, buffer: str | N
     if writer and saver:
         finding.related = [Related(saver, f"{h.grad_fn} saved it here")]
     if finding.location is None:
-        finding.help += "; for the lines, torch.autograd.set_detect_anomaly(True) before the forward, or fxdoctor.analyze"
+        finding.help += "; torch.autograd.set_detect_anomaly(True) before the forward, or fxdoctor.analyze, gives lines"
     return finding
 
 
@@ -224,7 +224,8 @@ def strays(graph: GradGraph, params: dict[str, torch.Tensor], named: set[int], m
         some = ", ".join(map(str, shapes[:3])) + (", ..." if len(shapes) > 3 else "")
         what = "1 leaf" if len(shapes) == 1 else f"{len(shapes)} leaves"
         why = "an input, another model, or not registered"
-        found.append(make("unregistered-param", "info", f"the loss also reaches {what} outside the model ({some}): {why}"))
+        message = f"the loss also reaches {what} outside the model ({some}): {why}"
+        found.append(make("unregistered-param", "info", message))
     return found
 
 

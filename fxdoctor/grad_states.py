@@ -25,7 +25,7 @@ def named_tensors(model_or_params: Any) -> dict[str, torch.Tensor]:
     if isinstance(given, type) and issubclass(given, nn.Module):
         raise TypeError(f"model is the class {given.__name__}, not a module; pass an instance")
     if isinstance(given, torch.Tensor) or not isinstance(given, (nn.Module, Mapping, Iterable)):
-        raise TypeError(f"model is {type(given).__name__}; pass the nn.Module, a dict name -> tensor, or list of tensors")
+        raise TypeError(f"model is {type(given).__name__}; pass the nn.Module, a dict of tensors, or a list")
     if isinstance(given, nn.Module):
         pairs: list[tuple[str, Any]] = list(given.named_parameters())
     elif isinstance(given, Mapping):
