@@ -76,7 +76,9 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
     run = trace(subject, guard)
     dead = {n for n, s in run.states.items() if s.status in ("none", "zero", "nan")}
     odd_loss = run.loss_value is not None and not abs(run.loss_value) < float("inf")
-    if any(run.states[n].status in ("zero", "nan") for n in dead) or odd_loss:
+    poisoned = odd_loss or any(run.states[n].status == "nan" for n in dead)
+    zeroed = any(run.states[n].status == "zero" for n in dead)
+    if poisoned or (zeroed and culprits.quick_zeros(run) is None):
         run = trace(subject, guard, values=True)
     d = Diagnosis(run)
     prover = Prover(run, guard)

@@ -227,8 +227,7 @@ def _check_one(graph: GradGraph, at: int, fn: Any, name: str, check: SavedCheck)
         if any(hooked) or torch_compat.clears_saved_on_access(fn):
             check.hooked += 1
             return
-        _read(fn, name, guarded=None in hooked)
-        check.checked += 1
+        check.checked += _read(fn, name, guarded=None in hooked)
     except _HookCalled:
         check.hooked += 1
     except RuntimeError as error:
@@ -247,20 +246,18 @@ class _HookCalled(BaseException):
 
 
 def _stop_calls(frame: FrameType, event: str, arg: Any) -> None:
-    if event == "call":
+    if event == "call" and frame.f_globals is not vars(torch_compat):
         raise _HookCalled
 
 
-def _read(fn: Any, name: str, guarded: bool) -> None:
-    """`guarded`: torch cannot say whether there is a hook, so the first Python call is stopped."""
+def _read(fn: Any, name: str, guarded: bool) -> bool:
+    """`guarded`: torch cannot say whether there is a hook, so any Python call but our own is stopped."""
     if not guarded:
-        torch_compat.read_saved(fn, name)
-        return
-    attribute = "saved_tensors" if name == "tensors" else f"_saved_{name}"
+        return torch_compat.read_saved(fn, name)
     before = sys.getprofile()
     sys.setprofile(_stop_calls)
     try:
-        getattr(fn, attribute)
+        return torch_compat.read_saved(fn, name)
     finally:
         sys.setprofile(before)
 

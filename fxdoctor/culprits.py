@@ -14,6 +14,7 @@ from torch import fx
 
 from .capture.backward import Backward, GradNode
 from .capture.trace import Trace
+from .capture.values import value_state
 from .facts import NodeFacts, facts, place_key
 
 
@@ -56,8 +57,9 @@ def _climb(graph: Backward, start: int, kind: str) -> list[Culprit]:
     while queue:
         at = queue.pop()
         senders = [(graph.nodes[p], e) for p, e in graph.parents[at] if e < len(graph.nodes[p].sent)]
-        bad = [(s, e) for s, e in senders if _bad(s.sent[e], kind)]
-        good = [s for s, e in senders if s.sent[e] is not None and not _bad(s.sent[e], kind)]
+        sums = graph.nodes[at].leaf is not None and not graph.detailed
+        bad = [(s, e) for s, e in senders if s.sent[e] is not None and (sums or _bad(s.sent[e], kind))]
+        good = [s for s, e in senders if not sums and s.sent[e] is not None and not _bad(s.sent[e], kind)]
         if good and kind == "zero":
             meeting = graph.nodes[at]
             found.append(Culprit("cancelled", meeting, -1, _first_node(good), meeting=good))
@@ -103,8 +105,25 @@ def zero_reads(node: fx.Node) -> list[fx.Node]:
 
 
 def is_zero(node: fx.Node) -> bool:
-    outs = facts(node).outs
-    return bool(outs) and all(o.value == "zero" for o in outs)
+    return bool(facts(node).outs) and all(o.value == "zero" for o in facts(node).outs)
+
+
+def quick_zeros(trace: Trace) -> list[Explained] | None:
+    """The zeros of a run that did not look at values, when parameters that are zero explain them all; else None.
+
+    A zero-initialised head or norm weight stops every gradient at the first step and heals by itself. That is common
+    enough to be seen without a second run.
+    """
+    for node in trace.nodes:
+        tensor = trace.subject.named.get(str(node.target)) if node.op == "get_attr" else None
+        if tensor is not None and facts(node).outs:
+            facts(node).outs[0].value = value_state(tensor)
+    found = find(trace, "zero")
+    named = {p for c in found for p in c.params}
+    if named != {n for n, s in trace.states.items() if s.status == "zero"}:
+        return None
+    explained = explain_zeros(trace, found)
+    return explained if all(e.heals for e in explained) else None
 
 
 def origins_of_zero(node: fx.Node) -> list[fx.Node]:
@@ -169,6 +188,12 @@ MASKS = frozenset(
 )
 
 
+SCALED = frozenset(["layernorm", "batchnorm", "groupnorm", "cudnnbatchnorm", "rmsnorm", "instancenorm"])
+"""Flat ops that also multiply by a weight."""
+ADDING = frozenset(["add", "addmm", "addbmm", "baddbmm", "convolution", "sub", "mkldnnconvolution", "linear"])
+"""Ops into which a bias goes by addition."""
+
+
 @dataclass
 class Explained:
     """A zero with its reason: the rule, the node to point at, what was zero, and whether one step heals it."""
@@ -178,6 +203,8 @@ class Explained:
     params: list[str]
     factors: list[fx.Node] = field(default_factory=list)
     heals: bool = False
+    harmless: bool = False
+    """A bias whose shifts cancel: the loss does not depend on it at all."""
     meeting: list[fx.Node] = field(default_factory=list)
     nodes: list[fx.Node] = field(default_factory=list)
     """All nodes of the same expression that do this."""
@@ -207,13 +234,14 @@ def _explain(trace: Trace, culprit: Culprit) -> Explained:
     params = list(culprit.params)
     if culprit.kind == "cancelled":
         meeting = sorted({s.node for s in culprit.meeting if s.node is not None}, key=lambda n: facts(n).index)
-        return Explained("cancelled", node, params, meeting=meeting)
+        added = culprit.step.leaf is not None and all(base_name(s) in ADDING for s in culprit.meeting)
+        return Explained("cancelled", node, params, meeting=meeting, harmless=added)
     name = base_name(culprit.step)
     if name in ROUNDING or (name == "div" and _rounds(node)):
         return Explained("zero-grad-op", node, params)
-    if name in FLAT:
-        return Explained("saturated", node, params)
     factors = _zero_factors(node, culprit)
+    if name in FLAT and not (factors and name in SCALED):
+        return Explained("saturated", node, params)
     if not factors:
         return Explained("masked" if name in MASKS else "zero-factor", node, params)
     origins = list(dict.fromkeys(o for f in factors for o in origins_of_zero(f)))

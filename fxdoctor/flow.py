@@ -20,7 +20,7 @@ from torch import fx
 
 from .capture import ops
 from .capture.trace import Trace
-from .facts import NodeFacts, Read, Region, facts, place_key
+from .facts import NodeFacts, Read, Region, facts, location_of, place_key
 
 COST = {
     "detach": 1.0, "no-grad": 1.0, "non-leaf-param": 1.0, "missing-create-graph": 1.0, "function-none": 1.0,
@@ -124,6 +124,8 @@ def judge(read: Read, node: fx.Node, reached: set[Any], leaves: set[fx.Node]) ->
     if read.kind in RETURN:
         whole = _is_integer(_exit_dtype(source))
         return False, None if whole else "python-value", RETURN[read.kind] - (1.5 if whole else 0.0)
+    if "item_of" in node.meta and facts(source).requires_grad and all(_is_integer(o.dtype) for o in f.outs):
+        return False, "nondiff-op", COST["nondiff-op"]
     if f.exit or node.meta.get("item_of") is source:
         return f.requires_grad, None, 0.0
     in_output = any(e in reached for e in f.edges)
@@ -279,8 +281,14 @@ def _cuts_on(graph: Any, route: list[fx.Node], leaves_graph: bool) -> list[Cut]:
 
 
 def _absorb(cuts: list[Cut], route: list[fx.Node], exit_node: fx.Node) -> list[fx.Node]:
-    """`.detach().cpu().numpy()` is one exit: takes a detach that leads only into the exit out of `cuts`."""
+    """`.detach().cpu().numpy()` is one exit: takes a detach that leads only into the exit, on its line, out of `cuts`."""
     if not cuts or cuts[-1].rule != "detach":
         return []
     between = route[route.index(cuts[-1].node) + 1 : route.index(exit_node)]
-    return [cuts.pop().node] if all(facts(n).op in _CONVERSIONS for n in between) else []
+    one_expression = _line(cuts[-1].node) == _line(exit_node)
+    return [cuts.pop().node] if one_expression and all(facts(n).op in _CONVERSIONS for n in between) else []
+
+
+def _line(node: fx.Node) -> tuple[str, int] | None:
+    where = location_of(node)
+    return (where.file, where.line) if where is not None else None

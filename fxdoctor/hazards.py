@@ -92,6 +92,7 @@ ERRORS = {
         "its base or another view of its base has been modified inplace",
         "function that returns multiple views",
     ),
+    "nondiff-op": ("derivative for aten::",),
     "no-grad": ("nference tensor",),
     "inplace-saved": ("modified by an inplace operation",),
 }

@@ -18,7 +18,8 @@ DRAWS = 2
 def revived(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
     """Those of `names` that get a gradient on one of two other draws (other inputs, other random numbers).
 
-    A model in eval mode is also tried in training mode. Floats are drawn anew with the same mean and deviation, integers and bools are permuted. A draw on which the model
+    A model in eval mode is also tried in training mode. Floats are drawn anew with the same mean and deviation, within the range they had (prices stay positive, probabilities
+    between 0 and 1), integers and bools are permuted. A draw on which the model
     raises is tried again with floats permuted too; a draw that still raises says nothing.
     """
     found: set[str] = set()
@@ -73,7 +74,7 @@ class _Change:
             if self.redraw and plain.is_floating_point():
                 wide = plain.double()
                 noise = torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.device)
-                new = noise * wide.std() + wide.mean()
+                new = (noise * wide.std() + wide.mean()).clamp(float(wide.min()), float(wide.max()))
             else:
                 order = torch.randperm(t.numel(), generator=generator).to(t.device)
                 new = plain.flatten()[order].reshape(t.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 _PYTHON_CALLS = frozenset(
-    "len range int float str bool list dict set tuple enumerate zip sorted defaultdict Counter deque OrderedDict".split()
+    "len range int float str bool list dict set tuple enumerate zip sorted defaultdict Counter deque".split()
 )
 _PLAIN_TYPES = frozenset(["int", "float", "str", "bool", "list", "dict", "set", "tuple"])
 PLAIN = (

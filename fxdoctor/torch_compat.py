@@ -115,9 +115,10 @@ def raw_saved(grad_fn: Any, name: str) -> tuple[Any, ...]:
     return raw if isinstance(raw, tuple) else () if raw is None else (raw,)
 
 
-def read_saved(grad_fn: Any, name: str) -> None:
-    """Unpacks what a grad_fn saved, with autograd's version check, and drops it."""
-    getattr(grad_fn, "saved_tensors" if name == "tensors" else f"_saved_{name}")
+def read_saved(grad_fn: Any, name: str) -> bool:
+    """Unpacks what a grad_fn saved, with autograd's version check, and drops it; whether there was a tensor at all."""
+    value = getattr(grad_fn, "saved_tensors" if name == "tensors" else f"_saved_{name}")
+    return any(v is not None for v in value) if isinstance(value, (tuple, list)) else value is not None
 
 
 def has_unpack_hook(raw: Any) -> bool | None:

@@ -68,6 +68,8 @@ class Backward:
     saved: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     """Storage address to (index of the saver, attribute), only filled where a hidden write makes it matter."""
     error: Exception | None = None
+    detailed: bool = False
+    """Norms were also taken of what was sent to leaves, and of sums."""
 
 
 def walk(loss: torch.Tensor, nodes: list[fx.Node], *, check_saved: bool, track_saved: bool) -> tuple[Backward, list[Any]]:
@@ -150,6 +152,7 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     `hooks`: some tensor hook may write to its gradient, so tensors sent along several edges matter. `detailed` also takes what was sent to leaves (else only whether something was) and, where several gradients meet,
     the norm of their sum.
     """
+    result.detailed = detailed
     for _, leaf in result.leaves.values():
         guard.keep_grad(leaf)
     handles = []
@@ -199,12 +202,16 @@ def _note_shared(entry: GradNode, sent: tuple[torch.Tensor | None, ...]) -> None
 
 
 def _fill_received(result: Backward) -> None:
-    """A grad_fn with one consumer received what that one sent."""
+    """A grad_fn with one live consumer received what that one sent; of a sum of several only its hook knows."""
     for entry, above in zip(result.nodes, result.parents, strict=True):
-        if len(above) == 1:
-            parent, position = above[0]
-            sent = result.nodes[parent].sent
-            entry.received = sent[position] if position < len(sent) else None
+        if entry.received is not None or not above:
+            continue
+        sents = [s[e] for p, e in above if e < len(s := result.nodes[p].sent)]
+        live = [s for s in sents if s is not None and s != 0.0]
+        if len(live) == 1:
+            entry.received = live[0]
+        elif not live and any(s is not None for s in sents):
+            entry.received = 0.0
 
 
 def norm(g: torch.Tensor) -> float:

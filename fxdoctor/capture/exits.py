@@ -30,6 +30,7 @@ class Exits:
         """Exits whose value may be computed with; a `__bool__` only decides a branch."""
         self.considered = 0
         """How many exits came before the last value of unknown origin."""
+        self.guessed_last: fx.Node | None = None
         self.claimed: set[fx.Node] = set()
         """Exits whose values were seen to come back: they need not be suspected behind others."""
         self.given: dict[int, tuple[Any, fx.Node]] = {}
@@ -67,10 +68,11 @@ class Exits:
         return [Read(n, True, "soft") for n in nodes.values()]
 
     def guessed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Read]:
-        """For a call with a float that was not given out as it is: the latest exit may be behind it."""
+        """For the first call after an exit with a float that was not given out as it is: it may be computed from it."""
         latest = self.nodes[-1]
-        if latest in self.claimed or facts(latest).op in _ARRAYS or not torch.is_grad_enabled() or not any(type(a) is float for a in (*args, *kwargs.values())):
+        if latest in self.claimed or latest is self.guessed_last or facts(latest).op in _ARRAYS or not torch.is_grad_enabled() or not any(type(a) is float for a in (*args, *kwargs.values())):
             return []
+        self.guessed_last = latest
         return [Read(latest, True, "guess")]
 
     def came_back(self, args: tuple[Any, ...]) -> list[Read]:

@@ -152,13 +152,14 @@ def _copy_dict(value: Any) -> Any:
     return None if value is None else copy.copy(value)
 
 
+_EMPTY: tuple[Any, ...] = ()
 _CONTAINERS = (dict, list, set, collections.deque)
 
 
 def _attributes(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     """The module's `__dict__`, and shallow copies of the containers in it (parameters, hooks, the user's lists)."""
-    own = dict(module.__dict__)
-    return own, {k: copy.copy(v) for k, v in own.items() if isinstance(v, _CONTAINERS)}
+    own = module.__dict__.copy()
+    return own, {k: v.copy() if v else _EMPTY for k, v in own.items() if isinstance(v, _CONTAINERS)}
 
 
 class Objects:
@@ -238,7 +239,9 @@ def _restore_attributes(module: nn.Module, saved: tuple[dict[str, Any], dict[str
         if current.get(name) is not value or name not in current:
             current[name] = value
     for name, before in containers.items():
-        _refill(own[name], before)
+        held = own[name]
+        if held or before:
+            _refill(held, before)
 
 
 def _refill(container: Any, before: Any) -> None:

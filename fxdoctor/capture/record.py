@@ -26,8 +26,10 @@ from .arguments import Held, link_through_autograd, output_to_nodes, to_nodes
 from .exits import Exits
 from .guard import Guard
 from .source import Spot, decorated_function, torch_switcher, user_spot
-from .values import Attribute, Storage, Token, edge_of, leaves, paths, value_state
+from .values import Attribute, Storage, Token, edge_of, has_history, leaves, paths, value_state
 
+_KEPT = frozenset(["register_hook", "backward", "requires_grad.__set__"])
+"""Recorded although they give out no tensor."""
 _NESTED = frozenset([tuple, list, dict, slice])
 _APPLY = ops.Op("apply", "call_function", ops.call, False, False)
 _sessions = itertools.count(1)
@@ -211,7 +213,7 @@ class Recorder(TorchFunctionMode):
         else:
             leaves(result, made)
         replaced = op.name == "data.__set__"
-        if not (made or written or op.exit or replaced or op.name in ("register_hook", "backward")):
+        if not (made or written or op.exit or replaced or op.name in _KEPT):
             return result
         node = self._create(op, node_args, node_kwargs, spot)
         f = facts(node)
@@ -382,7 +384,7 @@ class Recorder(TorchFunctionMode):
         reads: list[Read],
         error: BaseException,
     ) -> None:
-        if self.failed is not None or not isinstance(error, Exception):
+        if not isinstance(error, Exception):
             return
         node = self._create(op, args, kwargs, spot)
         f = facts(node)
@@ -441,7 +443,7 @@ class Recorder(TorchFunctionMode):
         for i, t in enumerate(tensors):
             node = self.node_of(t)
             meta = free or (i > 0 and op.shape_only_rest)
-            reads.append(Read(node, t.requires_grad, "meta" if meta else "data", t.dtype, edge_of(t)))
+            reads.append(Read(node, has_history(t), "meta" if meta else "data", t.dtype, edge_of(t)))
             storage = self.storages.get(keys[i])
             if storage is not None and (w := storage.last_write) is not None and w is not node and not meta:
                 written = facts(w)
@@ -497,7 +499,7 @@ class Recorder(TorchFunctionMode):
     def _fact(self, t: torch.Tensor, storage: Storage | None, path: tuple[Any, ...]) -> TensorFact:
         value = value_state(t) if self.values else None
         serial = storage.serial if storage else None
-        return TensorFact(tuple(t.shape), t.dtype, t.requires_grad, serial, edge_of(t), t._is_view(), value, path)
+        return TensorFact(tuple(t.shape), t.dtype, has_history(t), serial, edge_of(t), t._is_view(), value, path)
 
     def _protect(self, tensors: list[torch.Tensor]) -> None:
         for t in tensors:

@@ -22,6 +22,7 @@ Spot = tuple[CodeType, int]
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
+_RUNNER = os.path.join(_OWN, "capture", "trace.py")
 _internal: dict[str, bool] = {}
 
 
@@ -37,6 +38,11 @@ def is_internal(filename: str) -> bool:
     return known
 
 
+def is_own(filename: str) -> bool:
+    """Whether a file is fxdoctor's own."""
+    return filename.startswith(_OWN)
+
+
 def user_spot(depth: int = 1) -> Spot | None:
     """The innermost user frame above the caller, None when there is none."""
     frame = sys._getframe(depth)
@@ -44,6 +50,8 @@ def user_spot(depth: int = 1) -> Spot | None:
         code = frame.f_code
         if not is_internal(code.co_filename):
             return code, frame.f_lasti
+        if code.co_filename == _RUNNER:  # beyond this are those who called analyze, not the model
+            return None
         frame = frame.f_back  # type: ignore[assignment]
     return None
 

@@ -25,8 +25,12 @@ from . import backward
 from .guard import Guard, deep_copy_inputs, neutral_modes, tensors_in
 from .patches import recording
 from .record import Recorder
-from .source import is_internal, locate
+from .source import is_internal, is_own, locate
 from .stray import Stray, stray_leaves
+
+class LossError(ValueError):
+    """The loss function gave something that backward cannot start from."""
+
 
 Loss = Callable[[Any], torch.Tensor]
 
@@ -172,7 +176,7 @@ def _loss(result: Trace) -> torch.Tensor | None:
         with recorder:
             loss: Any = subject.loss(result.output)
         if not isinstance(loss, torch.Tensor):
-            raise TypeError(f"the loss function returned {type(loss).__name__}, not a tensor; return a scalar tensor")
+            raise LossError(f"the loss function returned {type(loss).__name__}, not a tensor; return a scalar tensor")
     else:
         own = getattr(result.output, "loss", None)
         result.own_loss = isinstance(own, torch.Tensor) and own.numel() == 1
@@ -180,7 +184,7 @@ def _loss(result: Trace) -> torch.Tensor | None:
         loss = default_loss(result.output, recorder)
     if isinstance(loss, torch.Tensor):
         if loss.numel() != 1:
-            raise ValueError(f"the loss has shape {tuple(loss.shape)}; backward needs a scalar: take its mean or sum")
+            raise LossError(f"the loss has shape {tuple(loss.shape)}; backward needs a scalar: take its mean or sum")
         recorder.finish(loss)
         result.loss_value = float(loss.detach().real) if loss.device.type != "meta" else None
         return loss
@@ -218,8 +222,30 @@ def _kept(result: Trace) -> Iterator[None]:
         yield
     except Exception as error:
         result.error_location = _raised_at(error)
+        if error is not result.recorder.failed_error:
+            _own_failure(error)
         result.error = error.with_traceback(None)
         result.error.__context__ = None
+
+
+_FORWARDING = ("__torch_function__", "apply", "call", "new", "as_subclass", "entered", "left", "forward", "transform")
+"""Functions of ours that only pass a call on: what is raised there was raised by what they called."""
+
+
+def _own_failure(error: BaseException) -> None:
+    """A fault of fxdoctor must not be told as one of the model's."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    code = step.tb_frame.f_code if step is not None else None
+    if code is None or code.co_name in _FORWARDING or isinstance(error, LossError):
+        return
+    file = code.co_filename
+    if is_own(file):
+        raise RuntimeError(
+            f"fxdoctor failed while it recorded the model ({type(error).__name__}: {error}, in {file}); "
+            "this is a fault of fxdoctor, not of the model"
+        ) from error
 
 
 def _raised_at(error: BaseException) -> Location | None:

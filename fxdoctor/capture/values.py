@@ -114,6 +114,17 @@ def edge_of(t: torch.Tensor) -> GradEdge | None:
     return None if seq is None else (seq, t.output_nr)
 
 
+def has_history(t: torch.Tensor) -> bool:
+    """Whether a gradient that reaches `t` goes on. A view of a leaf made under no_grad says `requires_grad`, and has
+    no grad_fn: nothing comes back from it."""
+    if not t.requires_grad or t._base is None:
+        return t.requires_grad
+    try:
+        return not t.is_leaf
+    except RuntimeError:  # a view whose base was changed in a way autograd forbids
+        return True
+
+
 def value_state(t: torch.Tensor) -> str | None:
     """"zero", "nan", "inf" or "live": what a rule needs to know of the numbers in a tensor."""
     if t.device.type == "meta" or t.numel() == 0:

@@ -7,13 +7,20 @@ from collections.abc import Iterator
 from ..hazards import kind_of_error
 from ..report.model import Finding
 from .base import Rule
-from .context import Diagnosis
+from .context import Diagnosis, group_name
 
 BAD = ""
 GOOD = ""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
+    if names := d.still_dead(d.starved.live):
+        yield RULE.finding(
+            "warning",
+            f"{group_name(names)} gets no gradient, and the recorded run does not show where it stops",
+            params=names,
+            help="look at what was not captured (notes), or bisect with fxdoctor.diagnose(loss, model)",
+        )
     error = d.trace.error
     if error is None or kind_of_error(error) is not None:
         return

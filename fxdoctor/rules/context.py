@@ -60,7 +60,7 @@ class Diagnosis:
         return [z for z in self.explained if z.rule == rule]
 
     def zero_severity(self, zero: Explained) -> str:
-        return "info" if zero.heals else self.severity(zero.params)
+        return "info" if zero.heals or zero.harmless else self.severity(zero.params)
 
     def place(self, node: fx.Node | None) -> Location | None:
         return location_of(node) if node is not None else None
@@ -78,6 +78,7 @@ class Falsified:
 
 def op_text(node: fx.Node) -> str:
     """How the op reads in a sentence: `detach()`, `argmax()`, `indexing`."""
+    node = node.meta.get("item_of", node)
     region = facts(node).region
     name = region.inside if region is not None and region.inside is not None else facts(node).op
     readable: dict[str, Any] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..report.model import Finding
+from ..facts import facts, location_of
+from ..report.model import Finding, Location
 from .base import Rule
 from .context import Diagnosis, count, group_name
 from .where import creation_place, freezing_place
@@ -24,7 +25,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding(
             "warning",
             f"forward sets requires_grad to False on {group_name(started_live)}",
-            location=freezing_place(model) or creation_place(model, started_live[0]),
+            location=_in_forward(d, started_live) or creation_place(model, started_live[0]),
             params=started_live,
             help="move the freezing out of forward, or remove it",
         )
@@ -39,6 +40,15 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         )
         return
     yield RULE.finding("info", f"{group_name(frozen)} is frozen (requires_grad=False)", params=frozen)
+
+
+def _in_forward(d: Diagnosis, names: list[str]) -> Location | None:
+    """The line of the forward that froze one of the parameters."""
+    for node in d.trace.nodes:
+        f = facts(node)
+        if f.op in ("requires_grad_", "requires_grad.__set__") and f.reads and str(f.reads[0].node.target) in names:
+            return location_of(node)
+    return None
 
 
 RULE = Rule("frozen-param", "FXD106", "parameters that are not to learn, or a model in which none is", __doc__, BAD, GOOD, check)

@@ -78,7 +78,34 @@ def assignment_place(cls: type, attribute: str) -> Location | None:
         for file, qualname, node in _methods(base):
             for statement in ast.walk(node):
                 if isinstance(statement, ast.stmt) and _assigns(statement, attribute):
-                    return _at(file, statement, qualname)
+                    filled = _filled_later(file, cls, attribute) if _is_empty(statement) else None
+                    return filled or _at(file, statement, qualname)
+    return None
+
+
+def _is_empty(statement: ast.stmt) -> bool:
+    """`self.blocks = nn.ModuleList()`, `[]`, `{}`: what it holds is created elsewhere."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return not value.elts
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    return isinstance(value, ast.Call) and not value.args and not value.keywords
+
+
+def _filled_later(file: str, cls: type, attribute: str) -> Location | None:
+    """`self.blocks.append(...)` or `self.blocks[name] = ...`."""
+    for _, qualname, method in _methods(cls):
+        for node in ast.walk(method):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                target = node.value.func
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+                target = node.targets[0]
+            else:
+                continue
+            held = getattr(target, "value", None)
+            if isinstance(held, ast.Attribute) and held.attr == attribute:
+                return _at(file, node, qualname)
     return None
 
 
@@ -163,7 +190,7 @@ def input_index(node: fx.Node, source: fx.Node) -> int | None:
 
 
 def freezing_place(model: Any) -> Location | None:
-    """The line in some class of the model that sets `requires_grad` to False, found in the syntax tree."""
+    """The line that sets `requires_grad` to False: in some class of the model, else in a function beside it."""
     if not isinstance(model, nn.Module):
         return None
     classes: dict[Any, None] = dict.fromkeys(type(m) for m in model.modules())
@@ -174,7 +201,29 @@ def freezing_place(model: Any) -> Location | None:
             for node in ast.walk(method):
                 if isinstance(node, (ast.stmt, ast.expr)) and _freezes(node):
                     return _at(file, node, qualname)
+    for file in dict.fromkeys(f for cls in classes if (f := _source_file(cls))):
+        for function in _functions(file):
+            for node in ast.walk(function):
+                if isinstance(node, (ast.stmt, ast.expr)) and _freezes(node):
+                    return _at(file, node, function.name)
     return None
+
+
+def _source_file(cls: type) -> str | None:
+    try:
+        file = inspect.getsourcefile(cls)
+    except (TypeError, OSError):
+        return None
+    return file if file is not None and not is_internal(file) and "site-packages" not in file else None
+
+
+def _functions(file: str) -> list[ast.FunctionDef]:
+    """The functions at the top of a file."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return []
+    return [n for n in tree.body if isinstance(n, ast.FunctionDef)]
 
 
 def _freezes(node: ast.AST) -> bool:
