@@ -90,7 +90,13 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
         d.non_finite = culprits.first_non_finite(run) if odd_loss else None
         unhealed = {p for z in d.explained if not z.heals for p in z.params}
         ask = set(starved) | unhealed
-        if ask and prove:
+        if run.empty and run.loss_node is not None:
+            report.notes.append(
+                "the model's outputs have no elements on these inputs (nothing was detected or selected), so zero gradients "
+                "say nothing; pass other inputs, or a loss"
+            )
+            d.revived = ask
+        elif ask and prove:
             d.revived = revived(subject, guard, ask)
         d.falsified = falsified_writes(run, prover) if prove else []
         d.hidden_hooks = hidden_hooks(run, prover) if prove else []

@@ -78,6 +78,8 @@ class Region:
     spot: Spot | None
     decorated: Any = None
     """The code object under a `@torch.no_grad()` decorator."""
+    location: Location | None = None
+    """The place of the switch, where a captured graph says it."""
     inside: str | None = None
     """The torch function that does it for its own purposes, such as `Distribution.sample`; None where a user does."""
 

@@ -29,7 +29,7 @@ _VIEWS = frozenset(
     "t transpose permute view reshape unsafeview expand unsqueeze squeeze slice select tocopy alias".split()
 )
 _KINDS = (
-    ("saturated", FLAT, "may be saturated"),
+    ("saturated", FLAT - FACTORS.keys(), "may be saturated"),
     ("zero-factor", frozenset(FACTORS), "may multiply by zeros"),
     ("masked", MASKS, "may select none of it"),
 )
@@ -103,10 +103,11 @@ def _explain(graph: GradGraph, nodes: list[int], dead: set[int], status: str) ->
     rounding = [at for at in nodes if ops[at] in ROUNDING]
     if rounding and not graph.below(graph.roots, walls=set(rounding)) & dead:
         return "zero-grad-op", rounding, _on_the_way(graph, rounding, "has the derivative zero everywhere")
-    for at in nodes:
+    able = [at for at in nodes if not _innocent(graph, at)]
+    for at in able:
         for rule, kind, text in _KINDS:
             if ops[at] in kind:
-                same = [n for n in nodes if ops[n] in kind]
+                same = [n for n in able if ops[n] in kind]
                 return rule, same, _on_the_way(graph, same, text)
     return "zero-factor", nodes[:1], ""
 
@@ -120,17 +121,24 @@ def _on_the_way(graph: GradGraph, nodes: list[int], text: str) -> str:
 
 def _heals(graph: GradGraph, edge: set[int], dead: set[int], live: set[int]) -> bool:
     """Whether every way to the dead leaves leads through a product with an all-zero parameter that learns."""
-    products = {at for at in edge if _zero_factor(graph, at, live)}
+    products = {at for at in edge if any(leaf in live and zero for leaf, zero in _leaf_factors(graph, at))}
     return bool(products) and not graph.below(graph.roots, walls=products) & dead
 
 
-def _zero_factor(graph: GradGraph, at: int, live: set[int]) -> bool:
+def _innocent(graph: GradGraph, at: int) -> bool:
+    """A product with a parameter that is not all zero: it passes gradients on."""
+    return any(not zero for _, zero in _leaf_factors(graph, at))
+
+
+def _leaf_factors(graph: GradGraph, at: int) -> list[tuple[int, bool]]:
+    """The leaves that a product multiplies with, seen through views, and whether their values are all zero now."""
+    found = []
     inputs = graph.edges[at]
     for position in FACTORS.get(op_name(graph.name(at)), ()):
-        below = inputs[position][0] if position < len(inputs) and inputs[position] is not None else None  # type: ignore[index]
-        while below is not None and op_name(graph.name(below)) in _VIEWS and graph.edges[below][0] is not None:
-            below = graph.edges[below][0][0]  # type: ignore[index]
-        leaf = graph.variable(below) if below in live and below is not None else None
-        if leaf is not None and not bool(torch.count_nonzero(leaf.detach())):
-            return True
-    return False
+        edge = inputs[position] if position < len(inputs) else None
+        while edge is not None and op_name(graph.name(edge[0])) in _VIEWS:
+            edge = graph.edges[edge[0]][0]
+        leaf = graph.variable(edge[0]) if edge is not None else None
+        if edge is not None and leaf is not None and not leaf.is_meta:
+            found.append((edge[0], not bool(torch.count_nonzero(leaf.detach()))))
+    return found

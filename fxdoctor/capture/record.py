@@ -537,5 +537,7 @@ class Recorder(TorchFunctionMode):
         if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
             self.region = None
         elif self.region is None or self.region.kind != kind:
-            self.region = Region(kind, self.spot or user_spot(3), decorated_function(3), torch_switcher(3))
+            self.region = Region(
+                kind, self.spot or user_spot(3), decorated_function(3), self.fixed_location, torch_switcher(3)
+            )
 

@@ -48,6 +48,10 @@ class Subject:
     params: dict[str, torch.Tensor]
     wanted_grad: dict[str, bool] = field(default_factory=dict)
     """Which parameters required grad before the run."""
+    captured: fx.GraphModule | None = None
+    """The graph of the symbolic or dynamo route, when one of them was asked for."""
+    run: Callable[[Recorder, tuple[Any, ...], dict[str, Any]], Any] | None = None
+    """Runs `captured` in place of the model."""
 
     @property
     def module(self) -> nn.Module | None:
@@ -75,6 +79,8 @@ class Trace:
     own_loss: bool = False
     """The model's output has a `.loss` of its own."""
     error_location: Location | None = None
+    empty: bool = False
+    """The default loss was taken over outputs without a single element."""
     loss_value: float | None = None
     changed_inputs: list[int] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
@@ -162,7 +168,8 @@ def _forward(result: Trace) -> None:
     result.error_stage = "forward"
     with _kept(result), recording(recorder, names):
         with recorder:
-            result.output = subject.model(*args, **kwargs)
+            run = subject.run
+            result.output = run(recorder, args, kwargs) if run is not None else subject.model(*args, **kwargs)
         recorder.finish_forward(result.output)
         recorder.stage, result.error_stage = "loss", "loss"
         result.loss = _loss(result)
@@ -180,6 +187,7 @@ def _loss(result: Trace) -> torch.Tensor | None:
     else:
         own = getattr(result.output, "loss", None)
         result.own_loss = isinstance(own, torch.Tensor) and own.numel() == 1
+        result.empty = not result.own_loss and all(t.numel() == 0 for t in _differentiable(result.output))
         recorder.weighing = True
         loss = default_loss(result.output, recorder)
     if isinstance(loss, torch.Tensor):

@@ -24,6 +24,8 @@ def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
     body: then the op's line says more.
     """
     own = location_of(node)
+    if region is not None and region.location is not None:
+        return region.location
     if region is None or region.spot is None:
         return own
     if region.decorated is not None:
