@@ -139,6 +139,14 @@ def _leaf_factors(graph: GradGraph, at: int) -> list[tuple[int, bool]]:
         while edge is not None and op_name(graph.name(edge[0])) in _VIEWS:
             edge = graph.edges[edge[0]][0]
         leaf = graph.variable(edge[0]) if edge is not None else None
-        if edge is not None and leaf is not None and not leaf.is_meta:
-            found.append((edge[0], not bool(torch.count_nonzero(leaf.detach()))))
+        if edge is not None and leaf is not None and (zero := _all_zero(leaf)) is not None:
+            found.append((edge[0], zero))
     return found
+
+
+def _all_zero(leaf: torch.Tensor) -> bool | None:
+    """None where values cannot be read (meta and fake tensors)."""
+    try:
+        return not bool(torch.count_nonzero(leaf.detach()))
+    except (RuntimeError, NotImplementedError):
+        return None

@@ -24,6 +24,14 @@ _ROUNDS = frozenset(["round", "floor", "ceil", "trunc", "sign", "sgn", "heavisid
 _HARMLESS = frozenset(["share_memory_", "clip_grad_norm_", "clip_grad_value_", "rename_"])
 
 
+def _known_outside(piece: Piece) -> set[str]:
+    """The plain names that a piece sees around it: a file's own, and for a method the `self.name`s of its class."""
+    if isinstance(piece.node, ast.Module):
+        return plain_names(piece.tree)
+    classes = (n for n in ast.walk(piece.tree) if isinstance(n, ast.ClassDef) and piece.node in n.body)
+    return {n for cls in classes for n in plain_names(cls) if n.startswith("self.")}
+
+
 def scan_piece(piece: Piece) -> Iterator[Hit]:
     """The hits in a piece, in the order of the source."""
     visitor = _Visitor(piece)
@@ -38,7 +46,7 @@ class _Visitor(ast.NodeVisitor):
         self.torch_names, self.other_modules = imported(piece.tree)
         self.names: list[str] = []
         self.base = piece.qualname.rpartition(".")[0]
-        self.plain: list[set[str]] = [plain_names(piece.tree) if isinstance(piece.node, ast.Module) else set()]
+        self.plain: list[set[str]] = [_known_outside(piece)]
         self.off = 0
         self.inside = 0
         self.covered: set[int] = set()
