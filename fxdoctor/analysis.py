@@ -14,7 +14,7 @@ from .capture.trace import Subject, Trace, trace
 from .falsified import falsified_writes, hidden_hooks
 from .flow import explain_starved
 from .prove import Prover
-from .redraw import revived
+from .redraw import Draws, revived
 from .report.model import Finding, Report, sort_findings
 from .report.suppress import apply_suppressions
 from .rules import all_rules
@@ -97,13 +97,25 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
             )
             d.revived = ask
         elif ask and prove:
-            d.revived = revived(subject, guard, ask)
+            _redraw(d, revived(subject, guard, ask), ask, report)
         d.falsified = falsified_writes(run, prover) if prove else []
         d.hidden_hooks = hidden_hooks(run, prover) if prove else []
     if prove:
         _prove(d, prover)
     report.notes.extend(dict.fromkeys(prover.notes))
     return d
+
+
+def _redraw(d: Diagnosis, draws: Draws, asked: set[str], report: Report) -> None:
+    d.revived, d.redrawn = draws.revived, draws.ran
+    if not draws.ran:
+        report.notes.append("the model raises on other draws of these inputs, so what depends on the inputs is not known")
+    if draws.train_mode_raised and d.trace.weighted:
+        report.notes.append(
+            "the model is in eval mode and needs other inputs to train: parameters without a gradient here may learn there; "
+            "analyze it in training mode, with targets"
+        )
+        d.revived = d.revived | asked
 
 
 def _prove(d: Diagnosis, prover: Prover) -> None:

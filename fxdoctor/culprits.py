@@ -184,7 +184,7 @@ FLAT = frozenset(
 MASKS = frozenset(
     """where maskedfill maskedscatter maskedselect gather indexselect embedding embeddingbag index indexput nllloss
     nllloss2d dropout fuseddropout tril triu nantonum indexfill take scatter topk sort ctcloss slice select
-    constantpadnd asstrided copyslices""".split()
+    constantpadnd asstrided copyslices cat stack split splitwithsizes unbind chunk""".split()
 )
 
 

@@ -10,34 +10,51 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .capture.guard import Guard
-from .capture.trace import Subject, trace
+from .capture.trace import Subject, Trace, trace
 
 DRAWS = 2
 
 
-def revived(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
+@dataclasses.dataclass
+class Draws:
+    """What the other draws showed."""
+
+    revived: set[str]
+    """Parameters that got a gradient on one of them."""
+    ran: bool = False
+    """Some draw of the inputs could be run at all."""
+    train_mode_raised: bool = False
+    """The model is in eval mode, and in training mode it does not run on these inputs."""
+
+
+def revived(subject: Subject, guard: Guard, names: set[str]) -> Draws:
     """Those of `names` that get a gradient on one of two other draws (other inputs, other random numbers).
 
-    A model in eval mode is also tried in training mode. Floats are drawn anew with the same mean and deviation, within the range they had (prices stay positive, probabilities
-    between 0 and 1), integers and bools are permuted. A draw on which the model
-    raises is tried again with floats permuted too; a draw that still raises says nothing.
+    A model in eval mode is also tried in training mode. Floats are drawn anew with the same mean and deviation, within
+    the range they had (prices stay positive, probabilities between 0 and 1), integers and bools are permuted. A draw on
+    which the model raises is tried again with floats permuted too; a draw that still raises says nothing.
     """
-    found: set[str] = set()
+    found = Draws(set())
     if subject.module is not None and not subject.module.training:
-        found |= _in_train_mode(subject, guard, names)
+        _in_train_mode(subject, guard, names, found)
     for draw in range(1, DRAWS + 1):
         for redraw in (True, False):
             result = trace(subject, guard, change=_Change(draw, redraw))
             if result.error is None:
-                found |= {n for n in names if n in result.states and result.states[n].status == "flows"}
+                found.ran = True
+                found.revived |= _alive(result, names)
                 break
-        if found >= names:
+        if found.revived >= names:
             break
     return found
 
 
-def _in_train_mode(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
-    """Those of `names` that learn when the model is in training mode: auxiliary heads are skipped in eval."""
+def _alive(result: Trace, names: set[str]) -> set[str]:
+    return {n for n in names if n in result.states and result.states[n].status == "flows"}
+
+
+def _in_train_mode(subject: Subject, guard: Guard, names: set[str], found: Draws) -> None:
+    """Auxiliary heads are skipped in eval mode, and losses are not taken."""
     module = subject.module
     assert module is not None
 
@@ -46,7 +63,9 @@ def _in_train_mode(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
         return inputs
 
     result = trace(subject, guard, change=train)
-    return {n for n in names if result.error is None and n in result.states and result.states[n].status == "flows"}
+    found.train_mode_raised = result.error is not None
+    if result.error is None:
+        found.revived |= _alive(result, names)
 
 
 @dataclasses.dataclass

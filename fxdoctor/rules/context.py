@@ -27,6 +27,8 @@ class Diagnosis:
     """The first node that made the forward non-finite, when the loss is."""
     revived: set[str] = field(default_factory=set)
     """Parameters that get a live gradient on other draws of the inputs."""
+    redrawn: bool = True
+    """Other draws of the inputs could be run."""
     falsified: list[Falsified] = field(default_factory=list)
     """Writes that autograd does not see and that change some gradient."""
     hidden_hooks: list[Falsified] = field(default_factory=list)
@@ -60,7 +62,8 @@ class Diagnosis:
         return [z for z in self.explained if z.rule == rule]
 
     def zero_severity(self, zero: Explained) -> str:
-        return "info" if zero.heals or zero.harmless else self.severity(zero.params)
+        unknown = zero.rule == "masked" and not self.redrawn
+        return "info" if zero.heals or zero.harmless or unknown else self.severity(zero.params)
 
     def place(self, node: fx.Node | None) -> Location | None:
         return location_of(node) if node is not None else None
