@@ -10,7 +10,7 @@ from torch import nn
 
 from . import culprits, hazards
 from .capture.guard import Guard
-from .capture.trace import Subject, Trace, trace
+from .capture.trace import Subject, trace
 from .falsified import falsified_writes, hidden_hooks
 from .flow import explain_starved
 from .prove import Prover
@@ -60,7 +60,9 @@ def analyze(
     if capture not in CAPTURES:
         raise ValueError(f"capture={capture!r} is unknown; choose one of {', '.join(CAPTURES)}")
     subject = _subject(model, args, keywords, loss, params, device)
-    report = Report(title=type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", "callable"))
+    report = Report(
+        title=type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", "callable")
+    )
     subject, notes = _captured(subject, capture)
     report.notes.extend(notes)
     guard = Guard(subject.module, subject.named)
@@ -92,8 +94,8 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
         ask = set(starved) | unhealed
         if run.empty and run.loss_node is not None:
             report.notes.append(
-                "the model's outputs have no elements on these inputs (nothing was detected or selected), so zero gradients "
-                "say nothing; pass other inputs, or a loss"
+                "the model's outputs have no elements on these inputs (nothing was detected or selected), so zero "
+                "gradients say nothing; pass other inputs, or a loss"
             )
             d.revived = ask
         elif ask and prove:
@@ -109,11 +111,13 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
 def _redraw(d: Diagnosis, draws: Draws, asked: set[str], report: Report) -> None:
     d.revived, d.redrawn = draws.revived, draws.ran
     if not draws.ran:
-        report.notes.append("the model raises on other draws of these inputs, so what depends on the inputs is not known")
+        report.notes.append(
+            "the model raises on other draws of these inputs, so what depends on the inputs is not known"
+        )
     if draws.train_mode_raised and d.trace.weighted:
         report.notes.append(
-            "the model is in eval mode and needs other inputs to train: parameters without a gradient here may learn there; "
-            "analyze it in training mode, with targets"
+            "the model is in eval mode and needs other inputs to train: parameters without a gradient here may learn "
+            "there; analyze it in training mode, with targets"
         )
         d.revived = d.revived | asked
 
@@ -200,9 +204,13 @@ def _subject(
     if isinstance(model, type) and issubclass(model, nn.Module):
         raise TypeError(f"model is the class {model.__name__}, not a module; pass an instance: {model.__name__}(...)")
     if not callable(model):
-        raise TypeError(f"model is {type(model).__name__}; pass an nn.Module, or a callable with params={{name: tensor}}")
+        raise TypeError(
+            f"model is {type(model).__name__}; pass an nn.Module, or a callable with params={{name: tensor}}"
+        )
     if loss is not None and not callable(loss):
-        raise TypeError(f"loss is {type(loss).__name__}; pass a function of the model's output that returns a scalar tensor")
+        raise TypeError(
+            f"loss is {type(loss).__name__}; pass a function of the model's output that returns a scalar tensor"
+        )
     if isinstance(model, nn.Module):
         lazy = [n for n, p in model.named_parameters() if nn.parameter.is_lazy(p)]
         if lazy:

@@ -170,15 +170,15 @@ def _worst(f: NodeFacts) -> str | None:
 
 
 def base_name(step: GradNode) -> str:
-    """"softmax" for `SoftmaxBackward0`: the op behind a grad_fn."""
+    """ "softmax" for `SoftmaxBackward0`: the op behind a grad_fn."""
     name = step.name.split("::")[-1].rstrip("0123456789").removesuffix("Backward")
     return name.lower().removeprefix("native").removeprefix("aten")
 
 
 ROUNDING = frozenset(["round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "fix", "floordivide"])
 FLAT = frozenset(
-    """relu threshold clamp clampmin clampmax hardtanh sigmoid tanh softmax logsoftmax elu hardsigmoid hardswish hardshrink
-    softshrink gelu silu mish softplus logsigmoid leakyrelu layernorm batchnorm groupnorm cudnnbatchnorm minimum
+    """relu threshold clamp clampmin clampmax hardtanh sigmoid tanh softmax logsoftmax elu hardsigmoid hardswish
+    hardshrink softshrink gelu silu mish softplus logsigmoid leakyrelu layernorm batchnorm groupnorm cudnnbatchnorm minimum
     maximum max min amax amin pow abs linalgvectornorm norm std var cos erf prod sin rmsnorm""".split()
 )
 MASKS = frozenset(

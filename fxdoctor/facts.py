@@ -44,8 +44,8 @@ class Read:
     requires_grad: bool
     kind: str
     """"data", "meta" (shape or dtype only), "state" (an earlier write to the same memory), "implicit" (read by code
-    inside an opaque call), "soft" (came back from Python: the same object or memory), "time" (a new tensor that may have been
-    computed from an earlier exit), "guess" (a float that may)."""
+    inside an opaque call), "soft" (came back from Python: the same object or memory), "time" (a new tensor that may
+    have been computed from an earlier exit), "guess" (a float that may)."""
     dtype: torch.dtype | None = None
     edge: GradEdge | None = None
 

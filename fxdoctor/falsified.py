@@ -103,7 +103,9 @@ def _evidence(
 
 def _numbers(name: str, numbers: dict[str, tuple[float, float]]) -> str:
     numeric, autograd = numbers[name]
-    return f"along a random direction the loss changes by {numeric:.3g} per unit of {name}, autograd says {autograd:.3g}"
+    return (
+        f"along a random direction the loss changes by {numeric:.3g} per unit of {name}, autograd says {autograd:.3g}"
+    )
 
 
 def hidden_hooks(trace: Trace, prover: Prover) -> list[Falsified]:
@@ -122,7 +124,7 @@ def hidden_hooks(trace: Trace, prover: Prover) -> list[Falsified]:
         wrong = _different(before or {}, after)
         if wrong:
             norms = [float(_dense(g[wrong[0]]).norm()) for g in (before or {}, after)]
-            text = f"with a gradient of its own for the hook, {wrong[0]} gets norm {norms[1]:.3g} instead of {norms[0]:.3g}"
+            text = f"given a copy of its gradient, {wrong[0]} gets norm {norms[1]:.3g} instead of {norms[0]:.3g}"
             found.append(Falsified(node, wrong, text))
         else:
             found.append(Falsified(node, siblings[node], "", proof=None))

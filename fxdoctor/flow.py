@@ -11,6 +11,7 @@ is the smallest repair.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,15 +24,23 @@ from .capture.trace import Trace
 from .facts import NodeFacts, Read, Region, facts, location_of, place_key
 
 COST = {
-    "detach": 1.0, "no-grad": 1.0, "non-leaf-param": 1.0, "missing-create-graph": 1.0, "function-none": 1.0,
-    "python-value": 1.5, "nondiff-op": 3.0, "int-cast": 3.0,
+    "detach": 1.0,
+    "no-grad": 1.0,
+    "non-leaf-param": 1.0,
+    "missing-create-graph": 1.0,
+    "function-none": 1.0,
+    "python-value": 1.5,
+    "nondiff-op": 3.0,
+    "int-cast": 3.0,
 }
 RETURN = {"soft": 2.0, "time": 3.5, "guess": 4.6}
 """To come back from Python: surely (the same object, the same memory), or maybe. Dearer than any path that was seen."""
 OUTPUT = 0.5
 """To end at an output that the default loss had to leave out, because it does not require grad."""
 REFUTED = 1000.0
-_CONVERSIONS = frozenset(["cpu", "to", "float", "double", "contiguous", "clone", "numpy", "squeeze", "view", "reshape", "getitem"])
+_CONVERSIONS = frozenset(
+    ["cpu", "to", "float", "double", "contiguous", "clone", "numpy", "squeeze", "view", "reshape", "getitem"]
+)
 
 
 @dataclass
@@ -197,7 +206,7 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
     if not names:
         return result
     graph = build(trace, refuted)
-    ends = {n: OUTPUT for n in trace.output_nodes} if trace.weighted else {}
+    ends = dict.fromkeys(trace.output_nodes, OUTPUT) if trace.weighted else {}
     if trace.loss_node is not None:
         ends[trace.loss_node] = 0.0
     to_loss = _routes(graph, ends)
@@ -227,8 +236,9 @@ def explain_starved(trace: Trace, names: list[str], refuted: set[tuple[fx.Node, 
         for i, cut in enumerate(kept):
             if name not in cut.params:
                 cut.params.append(name)
-            for own, more in ((cut.nodes, chain[i].nodes), (cut.returns, chain[i].returns), (cut.edges, chain[i].edges)):
-                own.extend(m for m in more if m not in own)  # type: ignore[attr-defined, operator]
+            cut.nodes.extend(n for n in chain[i].nodes if n not in cut.nodes)
+            cut.returns.extend(r for r in chain[i].returns if r not in cut.returns)
+            cut.edges.extend(e for e in chain[i].edges if e not in cut.edges)
             cut.chain.extend(c for c in kept if c is not cut and c not in cut.chain)
     result.cuts = list(found.values())
     return result
@@ -259,7 +269,7 @@ def _follow(routes: tuple[dict[Any, list[Any]], dict[Any, float]], start: fx.Nod
 
 def _cuts_on(graph: Any, route: list[fx.Node], leaves_graph: bool) -> list[Cut]:
     cuts: list[Cut] = []
-    for source, node in zip(route, route[1:], strict=False):
+    for source, node in itertools.pairwise(route):
         edge = graph.edges[source, node]
         rule = edge["rule"]
         if rule is None:
@@ -271,7 +281,9 @@ def _cuts_on(graph: Any, route: list[fx.Node], leaves_graph: bool) -> list[Cut]:
         if edge["kind"] in RETURN:
             absorbed = _absorb(cuts, route, source)
             back = [(source, node)]
-            cuts.append(Cut("python-value", source, source, nodes=[source], returns=back, edges=back, absorbed=absorbed))
+            cuts.append(
+                Cut("python-value", source, source, nodes=[source], returns=back, edges=back, absorbed=absorbed)
+            )
             continue
         cuts.append(Cut(rule, node, source, region=region, nodes=[node], edges=[(source, node)]))
     if leaves_graph and not any(c.rule in ("nondiff-op", "int-cast") for c in cuts):
@@ -281,7 +293,7 @@ def _cuts_on(graph: Any, route: list[fx.Node], leaves_graph: bool) -> list[Cut]:
 
 
 def _absorb(cuts: list[Cut], route: list[fx.Node], exit_node: fx.Node) -> list[fx.Node]:
-    """`.detach().cpu().numpy()` is one exit: takes a detach that leads only into the exit, on its line, out of `cuts`."""
+    """`.detach().cpu().numpy()` is one exit: takes a detach that leads only into it, on its line, out of `cuts`."""
     if not cuts or cuts[-1].rule != "detach":
         return []
     between = route[route.index(cuts[-1].node) + 1 : route.index(exit_node)]

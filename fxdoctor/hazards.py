@@ -50,8 +50,12 @@ def _writer(trace: Trace, saver: fx.Node | None, message: str) -> fx.Node | None
         (facts(n).index, n)
         for n in trace.nodes
         for w in facts(n).writes
-        if w.storage in storages and not w.separate_counter and w.before is not None and w.before >= expected
-        and w.after is not None and facts(n).index >= f.index
+        if w.storage in storages
+        and not w.separate_counter
+        and w.before is not None
+        and w.before >= expected
+        and w.after is not None
+        and facts(n).index >= f.index
     ]
     exact = [c for c in candidates if any(w.before == expected and w.storage in storages for w in facts(c[1]).writes)]
     chosen = min(exact or candidates, key=lambda c: c[0], default=None)

@@ -79,4 +79,8 @@ def _compare(
 
 
 def _double(t: Any) -> Any:
-    return t.detach().double().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) and t.is_floating_point() else t
+    return (
+        t.detach().double().requires_grad_(t.requires_grad)
+        if isinstance(t, torch.Tensor) and t.is_floating_point()
+        else t
+    )

@@ -36,12 +36,16 @@ class Prover:
         self.notes: list[str] = []
         self.graph: nx.DiGraph[Any] | None = None
 
-    def states(self, changes: dict[fx.Node, Repair], grad_on: set[fx.Node] | None = None) -> dict[str, ParamState] | None:
+    def states(
+        self, changes: dict[fx.Node, Repair], grad_on: set[fx.Node] | None = None
+    ) -> dict[str, ParamState] | None:
         """The parameters' states under a repair; None when the graph cannot be run so."""
         replay = Replay(self.trace, self.guard, changes, grad_on)
         return self._tried(replay.run)
 
-    def gradients(self, changes: dict[fx.Node, Repair], grad_on: set[fx.Node] | None = None) -> dict[str, torch.Tensor] | None:
+    def gradients(
+        self, changes: dict[fx.Node, Repair], grad_on: set[fx.Node] | None = None
+    ) -> dict[str, torch.Tensor] | None:
         replay = Replay(self.trace, self.guard, changes, grad_on, keep_grads=True)
         return replay.grads if self._tried(replay.run) is not None else None
 
@@ -56,8 +60,10 @@ class Prover:
             return run()
         except CannotReplay as reason:
             self.notes.append(f"not proved: {reason}")
-        except Exception as error:  # noqa: BLE001  a repaired graph may raise anything; then nothing is proved
-            self.notes.append(f"not proved: the repaired graph raised {type(error).__name__}: {str(error).splitlines()[0]}")
+        except Exception as error:
+            self.notes.append(
+                f"not proved: the repaired graph raised {type(error).__name__}: {str(error).splitlines()[0]}"
+            )
         return None
 
     # --- severed ----------------------------------------------------------------------------------------------
@@ -75,7 +81,7 @@ class Prover:
                 break
             dropped += wrong
             refuted |= {edge for c in wrong for edge in c.edges}
-        _keep_unexplained(found, first, dropped)
+        _keep_unexplained(found, first or found, dropped)
         return found
 
     def _try_chain(self, chain: list[Cut]) -> list[Cut]:
@@ -144,7 +150,10 @@ class Prover:
             names = list(dict.fromkeys(p for c in culprits if c.node is node for p in c.params))
             fine = [n for n in names if states[n].status in ("flows", "zero")]
             if len(fine) == len(names):
-                result[node] = ("proved", f"with this op's NaN gradient set to 0, {_who(fine, states, 'a finite gradient')}")
+                result[node] = (
+                    "proved",
+                    f"with this op's NaN gradient set to 0, {_who(fine, states, 'a finite gradient')}",
+                )
         return result
 
     # --- in place ---------------------------------------------------------------------------------------------
@@ -165,7 +174,7 @@ def _same_region(a: Region | None, b: Region | None) -> bool:
 
 
 def _keep_unexplained(found: Starved, first: Starved, dropped: list[Cut]) -> None:
-    """Parameters whose every suspect was refuted keep the first suspects, unproved; the other refuted ones are kept too,
+    """Parameters whose every suspect was refuted keep the first suspects, unproved; the other refuted ones are kept
     for the record."""
     lost = {n for n in [*found.unused, *found.live] if n not in first.unused and n not in first.live}
     found.unused = [n for n in found.unused if n not in lost]

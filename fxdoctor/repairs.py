@@ -86,7 +86,11 @@ def reattach(exit_node: fx.Node) -> Repair:
             new_kwargs = pytree.tree_map(lambda a: _swap(a, value, tensor, hit), kwargs)
             if hit[0]:
                 built = facts(node).op in ("tensor", "as_tensor")
-                return stack_instead(replay, node, new_args, new_kwargs) if built else plain_call(node, new_args, new_kwargs)
+                return (
+                    stack_instead(replay, node, new_args, new_kwargs)
+                    if built
+                    else plain_call(node, new_args, new_kwargs)
+                )
         raise CannotReplay(f"{node.name}: the value was changed in Python on its way back")
 
     return repair
@@ -168,7 +172,8 @@ def _write_into_clone(replay: Replay, node: fx.Node, args: tuple[Any, ...], kwar
     key = torch_compat.storage_key(target)
     aliases = [t for v in replay.env.values() for t in pytree.tree_leaves(v) if _shares(t, key)]
     base = max([*aliases, target], key=lambda t: (t.requires_grad, t.numel()))
-    base = base._base if base._base is not None and base._base.requires_grad == base.requires_grad else base
+    whole = torch_compat.base_of(base)
+    base = whole if whole is not None and whole.requires_grad == base.requires_grad else base
     fresh = base.clone()
     if fresh.stride() != base.stride() or not _dense(base):
         raise CannotReplay(f"{node.name}: the written memory has holes or overlaps")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
-from .capture import ops
+from . import torch_compat
 from .capture.guard import Guard, deep_copy_inputs, neutral_modes
 from .capture.trace import Trace, default_loss, state_of
 from .facts import facts
@@ -251,7 +251,7 @@ class _Switches:
         if f.inference != (self.inference is not None):
             self._inference(f.inference)
         if f.grad_enabled != self.grad:
-            self.graph.call_function(torch._C._set_grad_enabled, (f.grad_enabled,))
+            self.graph.call_function(torch_compat.set_grad_enabled(), (f.grad_enabled,))
             self.grad = f.grad_enabled
 
     def close(self) -> None:
@@ -259,24 +259,23 @@ class _Switches:
         if self.inference is not None:
             self._inference(False)
         if not self.grad:
-            self.graph.call_function(torch._C._set_grad_enabled, (True,))
+            self.graph.call_function(torch_compat.set_grad_enabled(), (True,))
 
     def _autocast(self, epoch: int, wanted: tuple[Any, ...]) -> None:
         keep = common_prefix([c[0] for c in self.casts], wanted) if epoch == self.epoch else 0
         while len(self.casts) > keep:
-            self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (self.casts.pop()[1],))
+            self.graph.call_function(torch_compat.autocast_switches()[1], (self.casts.pop()[1],))
         for arguments in wanted[keep:]:
-            entered = self.graph.call_function(torch.amp.autocast_mode._enter_autocast, arguments)
+            entered = self.graph.call_function(torch_compat.autocast_switches()[0], arguments)
             self.casts.append((arguments, entered))
         self.epoch = epoch
 
     def _inference(self, on: bool) -> None:
         if on:
-            enter = torch.autograd.grad_mode._enter_inference_mode
-            self.inference = self.graph.call_function(enter, (True,))
+            self.inference = self.graph.call_function(torch_compat.inference_switches()[0], (True,))
             self.grad = False
         elif self.inference is not None:
-            self.graph.call_function(torch.autograd.grad_mode._exit_inference_mode, (self.inference,))
+            self.graph.call_function(torch_compat.inference_switches()[1], (self.inference,))
             self.inference, self.grad = None, True
 
 

@@ -34,12 +34,6 @@ def sequence_nr(grad_fn: Any) -> int | None:
     return None if number >= 1 << 62 else number
 
 
-def saved_hooks_active() -> bool:
-    """Whether a `saved_tensors_hooks` (checkpoint, offloading) is on, so that reading a saved tensor calls the user."""
-    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
-    return top is not None and top(True) is not None
-
-
 def transform_level() -> bool:
     """Whether a `torch.func` transform is running (`torch/csrc/functorch/init.cpp`)."""
     return torch._C._functorch.maybe_current_level() is not None
@@ -63,6 +57,55 @@ def transform_entry_points() -> list[tuple[Any, str]]:
     wanted = [(apis, "vmap_impl"), (eager, "grad_impl"), (eager, "grad_and_value_impl")]
     wanted += [(eager, "_vjp_with_argnums"), (eager, "_jvp_with_argnums")]
     return [(owner, name) for owner, name in wanted if hasattr(owner, name)]
+
+
+def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The tensor that a view looks into (`torch/csrc/autograd/python_variable.cpp`, `_base`); None for no view."""
+    return tensor._base
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    """Whether autograd sees the tensor as a view (`torch/csrc/autograd/python_variable.cpp`, `_is_view`)."""
+    return tensor._is_view()
+
+
+def tensor_hooks(tensor: torch.Tensor) -> dict[int, Any] | None:
+    """The dict of `Tensor.register_hook` (`torch/_tensor.py`, `_backward_hooks`); None before the first hook."""
+    hooks: dict[int, Any] | None = tensor._backward_hooks
+    return hooks
+
+
+def set_tensor_hooks(tensor: torch.Tensor, hooks: dict[int, Any] | None) -> None:
+    """Puts back what `tensor_hooks` gave."""
+    tensor._backward_hooks = hooks
+
+
+def accumulate_hooks(tensor: torch.Tensor) -> dict[int, Any] | None:
+    """The dict of `register_post_accumulate_grad_hook` (`torch/_tensor.py`). C++ holds this very dict: to set hooks
+    aside it must be emptied, not replaced."""
+    return getattr(tensor, "_post_accumulate_grad_hooks", None)
+
+
+def function_base() -> Any:
+    """The Python class that custom Functions inherit `apply` from (`torch/autograd/function.py`): `Function` itself
+    where it defines `apply`, else its base above the C class."""
+    function: Any = torch.autograd.Function
+    return function if "apply" in vars(function) else torch.autograd.function._SingleLevelFunction
+
+
+def set_grad_enabled() -> Any:
+    """The function behind `torch.set_grad_enabled`, as a graph node's target (`torch/autograd/grad_mode.py`)."""
+    return torch._C._set_grad_enabled
+
+
+def autocast_switches() -> tuple[Any, Any]:
+    """(enter, exit) of autocast as graph node targets (`torch/amp/autocast_mode.py`)."""
+    return torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
+
+
+def inference_switches() -> tuple[Any, Any]:
+    """(enter, exit) of inference_mode as graph node targets (`torch/autograd/grad_mode.py`)."""
+    return torch.autograd.grad_mode._enter_inference_mode, torch.autograd.grad_mode._exit_inference_mode
 
 
 def free_in_order(functions: list[Any]) -> None:

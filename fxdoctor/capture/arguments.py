@@ -13,7 +13,18 @@ from .guard import tensors_in
 if TYPE_CHECKING:
     from .record import Recorder
 
-_PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis))
+_PLAIN = (
+    int,
+    float,
+    bool,
+    str,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+    type(Ellipsis),
+)
 
 
 class Held:

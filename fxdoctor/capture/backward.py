@@ -33,7 +33,7 @@ class GradNode:
     leaf: int | None = None
     """`id` of the leaf tensor for AccumulateGrad."""
     next: list[tuple[int, int] | None] = field(default_factory=list)
-    """(index of the GradNode, which of its outputs) for each input of the forward op; None where it takes no gradient."""
+    """(index of the GradNode, which of its outputs) for each input of the forward op; None: it takes no gradient."""
     sent: list[float | None] = field(default_factory=list)
     """The norm passed back along each of `next`."""
     received: float | None = None
@@ -72,7 +72,9 @@ class Backward:
     """Norms were also taken of what was sent to leaves, and of sums."""
 
 
-def walk(loss: torch.Tensor, nodes: list[fx.Node], *, check_saved: bool, track_saved: bool) -> tuple[Backward, list[Any]]:
+def walk(
+    loss: torch.Tensor, nodes: list[fx.Node], *, check_saved: bool, track_saved: bool
+) -> tuple[Backward, list[Any]]:
     """The graph under `loss` and its grad_fns, in the same order. Iterative: 100,000 nodes are no problem."""
     result = Backward()
     functions: list[Any] = []
@@ -146,11 +148,14 @@ def _touch_saved(entry: GradNode, fn: Any, result: Backward, track: bool) -> Non
                     result.saved.setdefault(key, []).append((entry.index, name.removeprefix("_saved_")))
 
 
-def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard, *, detailed: bool, hooks: bool) -> None:
+def run(
+    loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard, *, detailed: bool, hooks: bool
+) -> None:
     """Runs backward once, filling in what each grad_fn sent. An error is kept, not raised.
 
-    `hooks`: some tensor hook may write to its gradient, so tensors sent along several edges matter. `detailed` also takes what was sent to leaves (else only whether something was) and, where several gradients meet,
-    the norm of their sum.
+    `hooks`: some tensor hook may write to its gradient, so tensors sent along several edges matter. `detailed` also
+    takes what was sent to leaves (else only whether something was) and, where several gradients meet, the norm of
+    their sum.
     """
     result.detailed = detailed
     for _, leaf in result.leaves.values():
@@ -159,7 +164,11 @@ def run(loss: torch.Tensor, result: Backward, functions: list[Any], guard: Guard
     for entry, fn in zip(result.nodes, functions, strict=True):
         if entry.leaf is None:
             to_leaf = [below is not None and result.nodes[below[0]].leaf is not None for below in entry.next]
-            probe = _detailed_probe(entry, len(result.parents[entry.index]) != 1) if detailed else _probe(entry, to_leaf, hooks)
+            probe = (
+                _detailed_probe(entry, len(result.parents[entry.index]) != 1)
+                if detailed
+                else _probe(entry, to_leaf, hooks)
+            )
             handles.append(fn.register_hook(probe))
     try:
         loss.backward()
@@ -176,7 +185,9 @@ def _probe(entry: GradNode, leaf: list[bool], hooks: bool) -> Any:
 
     def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
         entry.ran = True
-        entry.sent = [None if g is None else 1.0 if is_leaf else norm(g) for g, is_leaf in zip(sent, leaf, strict=False)]
+        entry.sent = [
+            None if g is None else 1.0 if is_leaf else norm(g) for g, is_leaf in zip(sent, leaf, strict=False)
+        ]
         if hooks and len(sent) > 1:
             _note_shared(entry, sent)
 

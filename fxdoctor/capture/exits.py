@@ -17,7 +17,6 @@ from . import ops
 from .guard import Guard
 from .values import Storage, scalars
 
-
 _ARRAYS = frozenset(["numpy", "__array__", "tolist", "__dlpack__"])
 
 
@@ -70,7 +69,13 @@ class Exits:
     def guessed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Read]:
         """For the first call after an exit with a float that was not given out as it is: it may be computed from it."""
         latest = self.nodes[-1]
-        if latest in self.claimed or latest is self.guessed_last or facts(latest).op in _ARRAYS or not torch.is_grad_enabled() or not any(type(a) is float for a in (*args, *kwargs.values())):
+        if (
+            latest in self.claimed
+            or latest is self.guessed_last
+            or facts(latest).op in _ARRAYS
+            or not torch.is_grad_enabled()
+            or not any(type(a) is float for a in (*args, *kwargs.values()))
+        ):
             return []
         self.guessed_last = latest
         return [Read(latest, True, "guess")]

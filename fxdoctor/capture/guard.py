@@ -58,7 +58,7 @@ class Guard:
         self.flags = [(t.requires_grad, t.grad_fn is None, t.data) for t in self.tensors]
         self.versions = [torch_compat.version_of(t) for t in self.tensors]
         self.grads = {id(t): (t, t.grad) for t in self.tensors if t.is_leaf}
-        self.tensor_hooks = [(t, _copy_dict(t._backward_hooks)) for t in self.tensors]
+        self.tensor_hooks = [(t, _copy_dict(torch_compat.tensor_hooks(t))) for t in self.tensors]
         self.accumulate_hooks: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
         for t in self.tensors:
             self._note_accumulate_hooks(t)
@@ -91,8 +91,7 @@ class Guard:
             self.grads[id(leaf)] = (leaf, leaf.grad)
             leaf.grad = None
             self._note_accumulate_hooks(leaf)
-            if leaf._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
-                leaf._post_accumulate_grad_hooks.clear()  # type: ignore[attr-defined]
+            (torch_compat.accumulate_hooks(leaf) or {}).clear()
 
     def restore(self) -> None:
         """Everything back as it was. Gradients stay cleared until `finish`."""
@@ -123,7 +122,7 @@ class Guard:
 
     def _note_accumulate_hooks(self, t: torch.Tensor) -> None:
         """C++ holds the dict itself, so it is emptied, not replaced."""
-        hooks = getattr(t, "_post_accumulate_grad_hooks", None)
+        hooks = torch_compat.accumulate_hooks(t)
         if hooks:
             self.accumulate_hooks.append((hooks, dict(hooks)))
 
@@ -134,8 +133,8 @@ class Guard:
             t.data = alias
         if t.requires_grad != grad and t.is_leaf:
             t.requires_grad_(grad)
-        if (t._backward_hooks or None) != (hooks or None):
-            t._backward_hooks = hooks
+        if (torch_compat.tensor_hooks(t) or None) != (hooks or None):
+            torch_compat.set_tensor_hooks(t, hooks)
 
 
 @contextlib.contextmanager

@@ -406,7 +406,15 @@ def _describe(func: Any) -> Op:
 def may_write(op: Op, kwargs: dict[str, Any]) -> bool:
     """Whether the call can write to one of its tensor arguments, judged before it runs."""
     if op.in_place_name:
-        return op.name not in (GRAD_SWITCH, "requires_grad_", "requires_grad.__set__", "__init__", "__index__", "__int__", "__invert__")
+        return op.name not in (
+            GRAD_SWITCH,
+            "requires_grad_",
+            "requires_grad.__set__",
+            "__init__",
+            "__index__",
+            "__int__",
+            "__invert__",
+        )
     if not kwargs:
         return op.name in ("batch_norm", "instance_norm", "native_batch_norm")
     return (

@@ -32,6 +32,7 @@ def recording(recorder: Recorder, names: dict[int, str]) -> Iterator[None]:
         stack.enter_context(_transforms(recorder))
         stack.enter_context(_autocast(recorder))
         stack.enter_context(_as_subclass(recorder))
+        stack.enter_context(_saved_tensors_hooks(recorder))
         yield
 
 
@@ -83,12 +84,11 @@ def _module_calls(recorder: Recorder, names: dict[int, str]) -> Iterator[None]:
 @contextlib.contextmanager
 def _function_apply(recorder: Recorder) -> Iterator[None]:
     """`MyFunction.apply(...)`: set on Function's Python base, so that the C method below it stays untouched."""
-    base = torch.autograd.function._SingleLevelFunction
-    owner: Any = torch.autograd.Function if "apply" in vars(torch.autograd.Function) else base
+    owner = torch_compat.function_base()
     original = vars(owner).get("apply")
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        bound = original.__get__(None, cls) if original is not None else super(base, cls).apply
+        bound = original.__get__(None, cls) if original is not None else super(owner, cls).apply
         if _idle(recorder):
             return bound(*args, **kwargs)
         return recorder.run_opaque(cls.__name__, cls.apply, bound, args, kwargs)
@@ -110,7 +110,9 @@ def _function_forwards(recorder: Recorder) -> Iterator[None]:
         for cls in set(_subclasses(torch.autograd.Function)):
             own = vars(cls).get("forward")
             if isinstance(own, staticmethod):
-                stack.enter_context(replaced(cls, "forward", staticmethod(_wrapped_forward(recorder, cls, own.__func__))))
+                stack.enter_context(
+                    replaced(cls, "forward", staticmethod(_wrapped_forward(recorder, cls, own.__func__)))
+                )
         yield
 
 
@@ -221,4 +223,21 @@ def _as_subclass(recorder: Recorder) -> Iterator[None]:
         return recorder.run(op, original, (self, cls), {})
 
     with replaced(torch.Tensor, "as_subclass", as_subclass):
+        yield
+
+
+@contextlib.contextmanager
+def _saved_tensors_hooks(recorder: Recorder) -> Iterator[None]:
+    cls = torch.autograd.graph.saved_tensors_hooks
+    enter, leave = cls.__enter__, cls.__exit__
+
+    def entered(self: Any) -> Any:
+        recorder.saved_hooks += 1
+        return enter(self)
+
+    def left(self: Any, *args: Any) -> Any:
+        recorder.saved_hooks -= 1
+        return leave(self, *args)
+
+    with replaced(cls, "__enter__", entered), replaced(cls, "__exit__", left):
         yield

@@ -64,6 +64,8 @@ class Recorder(TorchFunctionMode):
         self.busy = 0
         self.autocast: list[tuple[Any, ...]] = []
         self.autocast_epoch = 0
+        self.saved_hooks = 0
+        """How many `saved_tensors_hooks` (checkpoint, offloading) are on: to read a saved tensor would call them."""
         self.opaque: list[tuple[NodeFacts, set[int], list[fx.Node]]] = []
         self.pending: tuple[fx.Node, Any] | None = None
         self.exits = Exits(guard)
@@ -359,7 +361,7 @@ class Recorder(TorchFunctionMode):
         f.spot, f.location = spot, self.fixed_location
         f.grad_enabled = torch.is_grad_enabled()
         f.inference = torch.is_inference_mode_enabled()
-        f.saved_hooks = torch_compat.saved_hooks_active()
+        f.saved_hooks = self.saved_hooks > 0
         if not f.grad_enabled or f.inference:
             f.region = self.region or Region("inference_mode" if f.inference else "no_grad", spot)
         if self.autocast:
@@ -431,8 +433,8 @@ class Recorder(TorchFunctionMode):
             item.meta["facts"] = f
             item.meta["item_of"] = node
             items[path] = item
-        found: fx.Node = items[path]
-        return found
+        item: fx.Node = items[path]
+        return item
 
     # --- values -----------------------------------------------------------------------------------------------
 
@@ -465,7 +467,7 @@ class Recorder(TorchFunctionMode):
         for path, tensor in found:
             key = torch_compat.storage_key(tensor)
             alias = inputs[keys.index(key)] if key is not None and key in keys else None
-            storage = self._storage(tensor, key, fresh=alias is None and tensor._base is None)
+            storage = self._storage(tensor, key, fresh=alias is None and torch_compat.base_of(tensor) is None)
             fact = self._fact(tensor, storage, path)
             if alias is not None and tensor is not alias and several:
                 fact.sources = (self.node_of(alias),)
@@ -499,7 +501,9 @@ class Recorder(TorchFunctionMode):
     def _fact(self, t: torch.Tensor, storage: Storage | None, path: tuple[Any, ...]) -> TensorFact:
         value = value_state(t) if self.values else None
         serial = storage.serial if storage else None
-        return TensorFact(tuple(t.shape), t.dtype, has_history(t), serial, edge_of(t), t._is_view(), value, path)
+        return TensorFact(
+            tuple(t.shape), t.dtype, has_history(t), serial, edge_of(t), torch_compat.is_view(t), value, path
+        )
 
     def _protect(self, tensors: list[torch.Tensor]) -> None:
         for t in tensors:
@@ -515,13 +519,23 @@ class Recorder(TorchFunctionMode):
         storage = self.storages.get(key) if key is not None else None
         f = facts(node)
         separate = bool(reader.meta.get("separate"))
-        edge = edge_of(t if t._base is None else t._base)
+        base = torch_compat.base_of(t)
+        edge = edge_of(t if base is None else base)
         hidden = separate or not f.grad_enabled or not t.requires_grad
         target, name = (storage.target, storage.name) if storage else ("local", "")
         f.writes.append(
             Write(
-                storage.serial if storage else None, reader, before, torch_compat.version_of(t), hidden, separate,
-                t.requires_grad, edge, target, name, metadata,
+                storage.serial if storage else None,
+                reader,
+                before,
+                torch_compat.version_of(t),
+                hidden,
+                separate,
+                t.requires_grad,
+                edge,
+                target,
+                name,
+                metadata,
             )
         )
         if storage is not None:
@@ -540,4 +554,3 @@ class Recorder(TorchFunctionMode):
             self.region = Region(
                 kind, self.spot or user_spot(3), decorated_function(3), self.fixed_location, torch_switcher(3)
             )
-

@@ -73,7 +73,14 @@ def decorated_function(depth: int = 1) -> CodeType | None:
     return None
 
 
-_SWITCHES = ("fx/interpreter.py", "grad_mode.py", "_contextlib.py", "overrides.py", "modules/module.py", "modules/container.py")
+_SWITCHES = (
+    "fx/interpreter.py",
+    "grad_mode.py",
+    "_contextlib.py",
+    "overrides.py",
+    "modules/module.py",
+    "modules/container.py",
+)
 
 
 def torch_switcher(depth: int = 1) -> str | None:

@@ -28,6 +28,7 @@ from .record import Recorder
 from .source import is_internal, is_own, locate
 from .stray import Stray, stray_leaves
 
+
 class LossError(ValueError):
     """The loss function gave something that backward cannot start from."""
 
@@ -345,4 +346,8 @@ def _same_value(a: torch.Tensor, b: torch.Tensor) -> bool:
     a, b = a.detach(), b.detach()
     if a.layout is not torch.strided:
         a, b = a.to_dense(), b.to_dense()
-    return bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))) if a.is_floating_point() else bool(torch.equal(a, b))
+    return (
+        bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)))
+        if a.is_floating_point()
+        else bool(torch.equal(a, b))
+    )

@@ -117,7 +117,7 @@ def edge_of(t: torch.Tensor) -> GradEdge | None:
 def has_history(t: torch.Tensor) -> bool:
     """Whether a gradient that reaches `t` goes on. A view of a leaf made under no_grad says `requires_grad`, and has
     no grad_fn: nothing comes back from it."""
-    if not t.requires_grad or t._base is None:
+    if not t.requires_grad or torch_compat.base_of(t) is None:
         return t.requires_grad
     try:
         return not t.is_leaf
@@ -126,7 +126,7 @@ def has_history(t: torch.Tensor) -> bool:
 
 
 def value_state(t: torch.Tensor) -> str | None:
-    """"zero", "nan", "inf" or "live": what a rule needs to know of the numbers in a tensor."""
+    """ "zero", "nan", "inf" or "live": what a rule needs to know of the numbers in a tensor."""
     if t.device.type == "meta" or t.numel() == 0:
         return None
     with torch.no_grad():
