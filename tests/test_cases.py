@@ -31,7 +31,9 @@ def lines(path: pathlib.Path, cause: dict[str, Any]) -> list[int]:
     """The lines that carry the cause's marks."""
     marks = [cause["line"], *cause.get("also", [])]
     source = path.read_text().splitlines()
-    return [i for i, text in enumerate(source, 1) for m in marks if text.rstrip().endswith(f"# {m}") or f"# {m} " in text]
+    return [
+        i for i, text in enumerate(source, 1) for m in marks if text.rstrip().endswith(f"# {m}") or f"# {m} " in text
+    ]
 
 
 def near(finding: fxdoctor.Finding, path: pathlib.Path, places: list[int]) -> bool:

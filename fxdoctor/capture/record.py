@@ -356,7 +356,7 @@ class Recorder(TorchFunctionMode):
     def _create(self, op: ops.Op, args: tuple[Any, ...], kwargs: dict[str, Any], spot: Spot | None) -> fx.Node:
         if op.lead:
             args = (args[0], *op.lead, *args[1:]) if op.target is setattr else (args[0], *op.lead)
-        node = torch_compat.new_node(self.graph, op.op, op.target, args, kwargs, op.identifier)
+        node: fx.Node = torch_compat.new_node(self.graph, op.op, op.target, args, kwargs, op.identifier)
         f = self._new_facts(node, op.name)
         f.spot, f.location = spot, self.fixed_location
         f.grad_enabled = torch.is_grad_enabled()
@@ -433,8 +433,8 @@ class Recorder(TorchFunctionMode):
             item.meta["facts"] = f
             item.meta["item_of"] = node
             items[path] = item
-        item: fx.Node = items[path]
-        return item
+        found: fx.Node = items[path]
+        return found
 
     # --- values -----------------------------------------------------------------------------------------------
 
