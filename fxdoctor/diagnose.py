@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from .autograd_walk import GradGraph, SavedCheck, is_custom, saved_hazards, walk
-from .grad_findings import hazard_findings, make, unreached, without_grad
+from .grad_findings import hazard_findings, make, unreached, without_derivative, without_grad
 from .grad_findings import strays as stray_findings
 from .grad_states import by_module, named_tensors, state_of
 from .grad_values import bad_values
@@ -168,7 +168,7 @@ def _with_history(report: Report, loss: torch.Tensor, params: dict[str, torch.Te
     check = saved_hazards(graph)
     reached = {n for n, p in params.items() if _reaches(graph, p)}
     ran = _fill_states(report, graph, check, params, reached)
-    findings = hazard_findings(graph, check.hazards, params, model)
+    findings = hazard_findings(graph, check.hazards, params, model) + without_derivative(graph, params)
     missing = [n for n, p in params.items() if n not in reached and p.requires_grad and p.is_leaf]
     more, named = unreached(graph, params, report.params, missing, model)
     findings += more + stray_findings(graph, params, named, model)

@@ -91,6 +91,29 @@ def _hazard(graph: GradGraph, h: SavedHazard, param: str | None, buffer: str | N
     return finding
 
 
+def without_derivative(graph: GradGraph, params: dict[str, torch.Tensor]) -> list[Finding]:
+    """Ops on the way of which torch has no derivative: a backward through them raises."""
+    found = []
+    for at, fn in enumerate(graph.functions):
+        if not graph.name(at).endswith("::NotImplemented"):
+            continue
+        below = graph.below([at])
+        names = [n for n, p in params.items() if graph.leaves.get(id(p)) in below]
+        user = next((graph.name(p) for p in graph.parents[at]), "the loss")
+        found.append(
+            make(
+                "nondiff-op",
+                "error",
+                f"an op right before {user} has no derivative (floor_divide, say): backward raises",
+                node=graph.name(at),
+                params=names,
+                location=user_place(frames(fn)),
+                help=f"use a differentiable op, or detach() its input where no gradient is meant; {LINE}",
+            )
+        )
+    return found
+
+
 # --- parameters that the loss does not reach ------------------------------------------------------------------------
 
 

@@ -190,8 +190,8 @@ def _healing(graph: GradGraph, dead: set[int], live: set[int]) -> set[int]:
 
 
 def _zero_values(graph: GradGraph, live: set[int]) -> dict[int, bool]:
-    """The nodes whose forward value is all zero, by the values of the leaves now: True where a leaf that learns makes it
-    so. Products with a zero, sums of zeros, and ops that keep zero are followed; a missing bias counts as zero."""
+    """The nodes whose forward value is all zero, by the values of the leaves now: True where a leaf that learns makes
+    it so. Products with a zero, sums of zeros, and ops that keep zero are followed; a missing bias counts as zero."""
     zero: dict[int, bool] = {}
     for at in reversed(graph.order):
         leaf, edges = graph.variable(at), graph.edges[at]

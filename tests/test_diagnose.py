@@ -355,7 +355,20 @@ class LowRank(nn.Module):
         return self.base(x) + self.up(self.down(x))
 
 
-@pytest.mark.parametrize("cls", [Gated, LowRank])
+class ScaledWeight(nn.Module):
+    """A weight is zero since its gain is: neither its raw weight nor what scales its output learns yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base, self.inner, self.scale = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.weight, self.gain = nn.Parameter(torch.randn(4, 4)), nn.Parameter(torch.zeros(4, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.inner(x) @ (self.weight * (self.gain * 0.5))
+        return self.base(x) + y * self.scale(x).sigmoid()
+
+
+@pytest.mark.parametrize("cls", [Gated, LowRank, ScaledWeight])
 def test_zero_that_heals_is_info(cls: type[nn.Module]) -> None:
     torch.manual_seed(0)
     model = cls()
@@ -370,6 +383,26 @@ def test_zero_that_heals_is_info(cls: type[nn.Module]) -> None:
     optimizer.zero_grad()
     model(X).pow(2).sum().backward()
     assert all(s == "flows" for s in eager(model).values())
+
+
+def test_dead_relu_in_a_residual_branch() -> None:
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem, self.branch = nn.Linear(4, 4), nn.Linear(4, 4)
+            nn.init.constant_(self.branch.bias, -100.0)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = self.stem(x)
+            return (h + self.branch(h).relu()) * 2
+
+    model = Residual()
+    loss = model(X).pow(2).sum()
+    loss.backward()
+    report = fxdoctor.diagnose(loss, model)
+    assert statuses(report) == eager(model)
+    finding = one(report, "saturated")
+    assert finding.node == "ReluBackward0" and finding.params == ["branch.weight", "branch.bias"]
 
 
 # --- step 4 ---------------------------------------------------------------------------------------------------------
@@ -419,6 +452,15 @@ def test_step_before_backward() -> None:
     if hasattr(loss.grad_fn.next_functions[0][0]._raw_saved_self, "data"):
         assert any("head.weight" in f.params and "optimizer.step()" in f.help for f in report.findings)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_op_without_derivative() -> None:
+    model = Net(lambda h: torch.floor_divide(h, 0.1))
+    loss = model(X).sum()
+    finding = one(fxdoctor.diagnose(loss, model), "nondiff-op")
+    assert finding.severity == "error" and finding.params == ENCODER
+    with pytest.raises(RuntimeError, match="is not implemented"):
         loss.backward()
 
 
