@@ -14,7 +14,7 @@ from .capture.trace import Subject, trace
 from .falsified import falsified_writes, hidden_hooks
 from .flow import explain_starved
 from .prove import Prover
-from .redraw import Draws, revived
+from .redraw import Draws, healed, revived
 from .report.model import Finding, Report, sort_findings
 from .report.suppress import apply_suppressions
 from .rules import all_rules
@@ -99,7 +99,7 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
             )
             d.revived = ask
         elif ask and prove:
-            _redraw(d, revived(subject, guard, ask), ask, report)
+            _redraw(d, revived(subject, guard, ask), ask, report, guard)
         d.falsified = falsified_writes(run, prover) if prove else []
         d.hidden_hooks = hidden_hooks(run, prover) if prove else []
     if prove:
@@ -108,8 +108,11 @@ def _examine(subject: Subject, guard: Guard, report: Report, prove: bool) -> Dia
     return d
 
 
-def _redraw(d: Diagnosis, draws: Draws, asked: set[str], report: Report) -> None:
+def _redraw(d: Diagnosis, draws: Draws, asked: set[str], report: Report, guard: Guard) -> None:
     d.revived, d.redrawn = draws.revived, draws.ran
+    stuck = {n for n in asked - draws.revived if d.trace.states[n].status == "zero"}
+    if stuck:
+        d.healed = healed(d.trace.subject, guard, stuck)
     if not draws.ran:
         report.notes.append(
             "the model raises on other draws of these inputs, so what depends on the inputs is not known"

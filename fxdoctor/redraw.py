@@ -68,6 +68,35 @@ def _in_train_mode(subject: Subject, guard: Guard, names: set[str], found: Draws
         found.revived |= _alive(result, names)
 
 
+RATE = 0.01
+"""The length of the one step, in parts of a parameter's own norm."""
+
+
+def healed(subject: Subject, guard: Guard, names: set[str]) -> set[str]:
+    """Those of `names` that get a gradient after one small step of plain gradient descent on all the others.
+
+    Zero-initialised gates, tokens and heads stop gradients at the first step only.
+    """
+    grads: dict[str, torch.Tensor] = {}
+
+    def keep() -> None:
+        for name, p in subject.params.items():
+            if p.grad is not None and p.grad.layout is torch.strided and bool(torch.isfinite(p.grad).all()):
+                grads[name] = p.grad.detach().clone()
+
+    trace(subject, guard, keep=keep)
+
+    def step(inputs: Any) -> Any:
+        for name, grad in grads.items():
+            p, size = subject.params[name], float(grad.norm())
+            if size > 0.0:
+                guard.protect(p)
+                p.data.sub_(grad * (RATE * (float(p.detach().norm()) or p.numel() ** 0.5) / size))
+        return inputs
+
+    return _alive(trace(subject, guard, change=step), names)
+
+
 @dataclasses.dataclass
 class _Change:
     draw: int

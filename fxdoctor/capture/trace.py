@@ -114,13 +114,26 @@ class Trace:
         return [n for n in found if any(o.dtype.is_floating_point or o.dtype.is_complex for o in facts(n).outs)]
 
 
-def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Callable[[Any], Any] | None = None) -> Trace:
+def trace(
+    subject: Subject,
+    guard: Guard,
+    *,
+    values: bool = False,
+    change: Callable[[Any], Any] | None = None,
+    keep: Callable[[], None] | None = None,
+) -> Trace:
     """Runs one step under the recorder. The guard puts everything back; an error is kept in the trace, not raised.
 
-    `change` may alter the copied (args, kwargs) before the run.
+    `change` may alter the copied (args, kwargs), or what the guard puts back, before the run; `keep` is called when the
+    parameters hold their gradients.
     """
     with neutral_modes():
-        inputs = deep_copy_inputs((subject.args, subject.kwargs), list(subject.named.values()))
+        try:
+            inputs = deep_copy_inputs((subject.args, subject.kwargs), list(subject.named.values()))
+        except (TypeError, RuntimeError) as error:
+            raise ValueError(
+                f"the example inputs cannot be copied ({error}); pass tensors and plain containers"
+            ) from error
         if change is not None:
             inputs = change(inputs)
     recorder = Recorder(subject.named, guard, values=values)
@@ -134,6 +147,8 @@ def trace(subject: Subject, guard: Guard, *, values: bool = False, change: Calla
             if result.loss is not None and result.loss.requires_grad:
                 functions = _backward(result, guard)
             result.states = {n: state_of(p) for n, p in subject.current_params().items()}
+            if keep is not None:
+                keep()
             _notice_changes(result)
     finally:
         result.loss = result.output = None

@@ -27,6 +27,8 @@ class Diagnosis:
     """The first node that made the forward non-finite, when the loss is."""
     revived: set[str] = field(default_factory=set)
     """Parameters that get a live gradient on other draws of the inputs."""
+    healed: set[str] = field(default_factory=set)
+    """Parameters that get a gradient after one step of gradient descent on the others."""
     redrawn: bool = True
     """Other draws of the inputs could be run."""
     falsified: list[Falsified] = field(default_factory=list)
@@ -48,8 +50,8 @@ class Diagnosis:
         return [c for c in self.starved.cuts if c.rule == rule]
 
     def still_dead(self, params: list[str]) -> list[str]:
-        """Those of `params` that no other draw of the inputs revives."""
-        return [p for p in params if p not in self.revived]
+        """Those of `params` that neither another draw of the inputs revives, nor a step of the others heals."""
+        return [p for p in params if p not in self.revived and p not in self.healed]
 
     def severity(self, params: list[str]) -> str:
         """`info` when every parameter comes alive on other inputs, else `warning`."""
