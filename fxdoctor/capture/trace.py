@@ -245,7 +245,7 @@ def _kept(result: Trace) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        result.error_location = _raised_at(error)
+        result.error_location = raised_at(error)
         if error is not result.recorder.failed_error:
             _own_failure(error)
         result.error = error.with_traceback(None)
@@ -272,7 +272,7 @@ def _own_failure(error: BaseException) -> None:
         ) from error
 
 
-def _raised_at(error: BaseException) -> Location | None:
+def raised_at(error: BaseException) -> Location | None:
     """The innermost frame of the user's in the error's traceback."""
     found, step = None, error.__traceback__
     while step is not None:

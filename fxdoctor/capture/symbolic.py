@@ -1,0 +1,217 @@
+"""Symbolic capture: `torch.fx` tracing, made sound for mutation and for grad mode.
+
+`torch.fx.symbolic_trace` as it comes turns `v += 1` into `v + 1`, cannot assign to a part, bakes tensors that forward
+creates, and loses `no_grad`, autocast and custom Functions. Here each of these is a node:
+
+1. augmented assignment and assignment to a part are `operator.iadd(...)`, `operator.setitem(...)` and their like;
+2. switches of grad mode, inference mode and autocast are calls of the functions behind the context managers;
+3. torch calls without a proxy among their arguments (`torch.zeros`, random draws, ops on constants) are recorded;
+4. `autograd.Function.apply` and `nn.Parameter(...)` on a proxy are one call each.
+
+What cannot be recorded so (control flow on values, hooks on the root, unknown containers) raises `CaptureError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from .. import torch_compat
+from . import ops
+from .errors import CaptureError
+from .patches import replaced
+from .source import locate, user_spot
+from .trace import raised_at
+
+_AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+
+
+class MutableProxy(fx.Proxy):
+    """A proxy that records writes as writes."""
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})
+
+
+def _augmented(name: str) -> Callable[[MutableProxy, Any], Any]:
+    function = getattr(operator, f"i{name}")
+
+    def write(self: MutableProxy, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", function, (self, other), {})
+
+    return write
+
+
+for _name in _AUGMENTED:
+    setattr(MutableProxy, f"__i{_name}__", _augmented(_name))
+
+
+class LocatingTracer(fx.Tracer):
+    """Attaches the user's place and the module path to each node."""
+
+    proxy_buffer_attributes = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = [""]
+
+    def proxy(self, node: fx.Node) -> MutableProxy:
+        return MutableProxy(node, self)
+
+    def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
+        node = super().create_node(*args, **kwargs)
+        node.meta["location"] = locate(user_spot(2))
+        node.meta["module_path"] = self.path[-1]
+        return node
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        self.path.append(self.path_of_module(m))
+        try:
+            return super().call_module(m, forward, args, kwargs)
+        finally:
+            self.path.pop()
+
+
+class _Recording(TorchFunctionMode):
+    """Records calls that no proxy takes part in, and switches of grad mode."""
+
+    def __init__(self, tracer: LocatingTracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        op = ops.op_of(func)
+        if op.name == ops.GRAD_SWITCH:
+            self.tracer.create_proxy("call_function", torch_compat.set_grad_enabled(), args, kwargs)
+            return func(*args, **kwargs)
+        leaves = pytree.tree_leaves((args, kwargs))
+        if op.skip or any(isinstance(a, fx.Proxy) for a in leaves):
+            return func(*args, **kwargs)
+        if op.exit or op.lead:
+            raise CaptureError(f"{op.name} on a constant tensor decides what runs", locate(user_spot(2)))
+        return self.tracer.create_proxy(op.op, op.target, args, kwargs)
+
+
+def capture_symbolic(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.GraphModule:
+    """The model as a `GraphModule` of torch-level calls, sharing its parameters and buffers under the same names.
+
+    Leaf modules of torch.nn stay calls of modules and follow `.train()` and `.eval()`; `self.training` read by the
+    user's own code is baked, as `meta["baked_training"]` says.
+
+    Raises:
+        CaptureError: the forward cannot be recorded faithfully; says why, and at which line where known.
+    """
+    if model._forward_hooks or model._forward_pre_hooks:
+        raise CaptureError("hooks on the outermost module run outside its forward and would be lost")
+    tracer = LocatingTracer()
+    try:
+        concrete = _concrete_arguments(model, args, kwargs)
+        with torch.enable_grad(), _patched(tracer), _Recording(tracer):
+            graph = tracer.trace(model, concrete_args=concrete)
+    except CaptureError:
+        raise
+    except Exception as error:  # noqa: BLE001  a forward that meets a proxy may raise anything
+        raise CaptureError(f"{type(error).__name__}: {str(error).splitlines()[0]}", raised_at(error)) from error
+    result = fx.GraphModule(tracer.root, graph, class_name=type(model).__name__)
+    share_names(result, model)
+    result.meta["baked_training"] = model.training
+    return result
+
+
+def share_names(result: fx.GraphModule, model: nn.Module) -> None:
+    """Puts back the parameters and buffers that the graph does not name; `GraphModule` drops them."""
+    for name, p in model.named_parameters(remove_duplicate=False):
+        _put(result, name, p, lambda owner, last, t: owner.register_parameter(last, t))
+    for name, b in model.named_buffers(remove_duplicate=False):
+        persistent = name.rpartition(".")[2] not in model.get_submodule(name.rpartition(".")[0])._non_persistent_buffers_set
+        _put(result, name, b, lambda owner, last, t, keep=persistent: owner.register_buffer(last, t, persistent=keep))
+
+
+def _put(root: nn.Module, name: str, tensor: torch.Tensor, register: Callable[[nn.Module, str, Any], None]) -> None:
+    *path, last = name.split(".")
+    owner = root
+    for part in path:
+        if part not in owner._modules:
+            owner.add_module(part, nn.Module())
+        owner = owner._modules[part]  # type: ignore[assignment]
+    if last not in owner._parameters and last not in owner._buffers:
+        register(owner, last, tensor)
+
+
+def _concrete_arguments(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Everything but tensors is fixed; containers with tensors keep their structure."""
+    signature = inspect.signature(model.forward)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    concrete: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            if value:
+                raise CaptureError(f"forward takes *{name}; give its arguments names")
+            continue
+        if isinstance(value, torch.Tensor):
+            continue
+        leaves = pytree.tree_leaves(value)
+        if any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            value = pytree.tree_map(lambda leaf: fx.PH if isinstance(leaf, torch.Tensor) else leaf, value)
+        concrete[name] = value
+    return concrete
+
+
+@contextlib.contextmanager
+def _patched(tracer: LocatingTracer) -> Iterator[None]:
+    owner = torch_compat.function_base()
+    original = vars(owner).get("apply")
+    new_parameter = vars(nn.Parameter)["__new__"]
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(a, fx.Proxy) for a in pytree.tree_leaves((args, kwargs))):
+            return tracer.create_proxy("call_function", cls.apply, args, kwargs)
+        bound = original.__get__(None, cls) if original is not None else super(owner, cls).apply
+        return bound(*args, **kwargs)
+
+    def new(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        if isinstance(data, fx.Proxy):
+            return tracer.create_proxy("call_function", nn.Parameter, (data, requires_grad), {})
+        return new_parameter.__get__(None, nn.Parameter)(cls, data, requires_grad)
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced(owner, "apply", classmethod(apply)))
+        stack.enter_context(replaced(nn.Parameter, "__new__", staticmethod(new)))
+        stack.enter_context(_scopes(tracer, torch.autocast, torch_compat.autocast_switches(), _autocast_arguments))
+        stack.enter_context(_scopes(tracer, torch.inference_mode, torch_compat.inference_switches(), lambda s: (s.mode,)))
+        yield
+
+
+def _autocast_arguments(scope: Any) -> tuple[Any, ...]:
+    return scope.device, scope.fast_dtype, scope._enabled, scope._cache_enabled
+
+
+@contextlib.contextmanager
+def _scopes(tracer: LocatingTracer, cls: Any, switches: tuple[Any, Any], arguments: Callable[[Any], Any]) -> Iterator[None]:
+    """Records entering and leaving a context manager as calls of the two functions behind it."""
+    open_scopes: list[Any] = []
+
+    def enter(self: Any) -> Any:
+        open_scopes.append(tracer.create_proxy("call_function", switches[0], arguments(self), {}))
+        return self
+
+    def leave(self: Any, *error: Any) -> None:
+        tracer.create_proxy("call_function", switches[1], (open_scopes.pop(),), {})
+
+    with replaced(cls, "__enter__", enter), replaced(cls, "__exit__", leave):
+        yield
+
