@@ -10,6 +10,7 @@ from torch import nn
 
 from . import culprits, hazards
 from .capture.guard import Guard
+from .capture.located import captured_subject
 from .capture.trace import Subject, trace
 from .falsified import falsified_writes, hidden_hooks
 from .flow import explain_starved
@@ -63,10 +64,11 @@ def analyze(
     report = Report(
         title=type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", "callable")
     )
-    subject, notes = _captured(subject, capture)
-    report.notes.extend(notes)
     guard = Guard(subject.module, subject.named)
     try:
+        if capture != "record":
+            subject, notes = captured_subject(subject, guard, capture)
+            report.notes.extend(notes)
         diagnosis = _examine(subject, guard, report, prove)
     finally:
         guard.finish()
@@ -242,11 +244,3 @@ def _moved(model: nn.Module, args: Any, kwargs: Any, device: torch.device) -> tu
         return t.to(device) if isinstance(t, torch.Tensor) else t
 
     return copy.deepcopy(model).to(device), pytree.tree_map(move, args), pytree.tree_map(move, kwargs)
-
-
-def _captured(subject: Subject, capture: str) -> tuple[Subject, list[str]]:
-    if capture == "record":
-        return subject, []
-    from .capture.located import captured_subject
-
-    return captured_subject(subject, capture)

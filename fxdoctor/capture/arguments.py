@@ -43,9 +43,11 @@ def to_nodes(recorder: Recorder, value: Any) -> Any:
         return value
     if kind is torch.Size:
         return tuple(value)
-    if kind is tuple or kind is list:
-        return kind(to_nodes(recorder, v) for v in value)
-    if kind is dict and all(isinstance(k, str) for k in value):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return kind(*(to_nodes(recorder, v) for v in value))
+    if isinstance(value, (tuple, list)):
+        return (tuple if isinstance(value, tuple) else list)(to_nodes(recorder, v) for v in value)
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return {k: to_nodes(recorder, v) for k, v in value.items()}
     if kind is slice:
         return slice(*(to_nodes(recorder, v) for v in (value.start, value.stop, value.step)))

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import fx, nn
 
 from ..report.model import Location
@@ -36,7 +35,7 @@ def capture_dynamo(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, An
     try:
         with torch.compiler.set_stance("default"), torch.enable_grad():
             exported, _ = torch._dynamo.export(model, aten_graph=False, tracing_mode="real")(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001  Dynamo passes on what it meets in the model
+    except Exception as error:
         raise CaptureError(_reason(error), _place_in(str(error))) from error
     finally:
         torch._dynamo.reset()

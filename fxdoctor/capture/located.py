@@ -13,12 +13,17 @@ from typing import Any
 from torch import fx, nn
 
 from .errors import CaptureError
+from .guard import Guard
 from .record import Recorder
-from .trace import Subject
+from .trace import Subject, trace
 
 
-def captured_subject(subject: Subject, capture: str) -> tuple[Subject, list[str]]:
-    """The subject with its captured graph to run, and notes. Where the capture fails the model is recorded as it is."""
+def captured_subject(subject: Subject, guard: Guard, capture: str) -> tuple[Subject, list[str]]:
+    """The subject with its captured graph to run, and notes.
+
+    Where the capture fails, or its graph gives some parameter another state than eager does, the model is recorded as
+    it is: the truth is what PyTorch does.
+    """
     module = subject.module
     if module is None:
         return subject, [f"capture={capture!r} needs an nn.Module; the callable was recorded instead"]
@@ -27,7 +32,13 @@ def captured_subject(subject: Subject, capture: str) -> tuple[Subject, list[str]
     except CaptureError as error:
         where = f" ({error.location})" if error.location is not None else ""
         return subject, [f"{capture} capture failed: {error}{where}; one eager run was recorded instead"]
-    return replace(subject, captured=graph_module, run=_Run(graph_module)), []
+    captured = replace(subject, captured=graph_module, run=_Run(graph_module))
+    eager, graph = trace(subject, guard), trace(captured, guard)
+    differing = [n for n, s in eager.states.items() if n not in graph.states or graph.states[n].status != s.status]
+    if differing or (eager.error is None) != (graph.error is None):
+        what = f"gives {differing[0]} another gradient" if differing else "raises elsewhere"
+        return subject, [f"the {capture} graph {what} than eager PyTorch does; one eager run was recorded instead"]
+    return captured, []
 
 
 def _capture(module: nn.Module, subject: Subject, capture: str) -> fx.GraphModule:
@@ -63,9 +74,10 @@ class _Located(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         self.recorder.fixed_location = n.meta.get("location")
+        self.recorder.fixed_decorated = n.meta.get("decorated")
         self.recorder.module_path.append(n.meta.get("module_path", ""))
         try:
             return super().run_node(n)
         finally:
             self.recorder.module_path.pop()
-            self.recorder.fixed_location = None
+            self.recorder.fixed_location = self.recorder.fixed_decorated = None

@@ -30,7 +30,7 @@ from .values import Attribute, Storage, Token, edge_of, has_history, leaves, pat
 
 _KEPT = frozenset(["register_hook", "backward", "requires_grad.__set__"])
 """Recorded although they give out no tensor."""
-_NESTED = frozenset([tuple, list, dict, slice])
+_NESTED = (tuple, list, dict, slice)
 _APPLY = ops.Op("apply", "call_function", ops.call, False, False)
 _sessions = itertools.count(1)
 
@@ -71,6 +71,8 @@ class Recorder(TorchFunctionMode):
         self.exits = Exits(guard)
         self.spot: Spot | None = None
         self.fixed_location: Any = None
+        """What a captured graph says of the place of the node that runs now."""
+        self.fixed_decorated: Any = None
         self.constants = 0
         self.output: Any = None
         self.loss_node: fx.Node | None = None
@@ -186,7 +188,7 @@ class Recorder(TorchFunctionMode):
         for a in args:
             if isinstance(a, torch.Tensor):
                 tensors.append(a)
-            elif type(a) in _NESTED:
+            elif isinstance(a, _NESTED):
                 leaves(a, tensors)
         if kwargs:
             leaves(kwargs, tensors)
@@ -552,5 +554,9 @@ class Recorder(TorchFunctionMode):
             self.region = None
         elif self.region is None or self.region.kind != kind:
             self.region = Region(
-                kind, self.spot or user_spot(3), decorated_function(3), self.fixed_location, torch_switcher(3)
+                kind,
+                self.spot or user_spot(3),
+                self.fixed_decorated or decorated_function(3),
+                self.fixed_location,
+                torch_switcher(3),
             )

@@ -27,15 +27,37 @@ from torch.utils import _pytree as pytree
 from .. import torch_compat
 from . import ops
 from .errors import CaptureError
+from .guard import Guard
 from .patches import replaced
-from .source import locate, user_spot
+from .source import decorated_function, locate, user_spot
 from .trace import raised_at
 
-_AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_TENSOR_ATTRIBUTES = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
+_AUGMENTED = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
 
 
 class MutableProxy(fx.Proxy):
     """A proxy that records writes as writes."""
+
+    def __getattr__(self, k: str) -> Any:
+        """Attributes that are tensors are read where the source reads them, not where they are first used."""
+        if k in _TENSOR_ATTRIBUTES:
+            return self.tracer.create_proxy("call_function", getattr, (self, k), {})
+        return super().__getattr__(k)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})
@@ -52,6 +74,7 @@ def _augmented(name: str) -> Callable[[MutableProxy, Any], Any]:
 
 for _name in _AUGMENTED:
     setattr(MutableProxy, f"__i{_name}__", _augmented(_name))
+_IN_PLACE = frozenset(getattr(operator, f"i{name}") for name in _AUGMENTED)
 
 
 class LocatingTracer(fx.Tracer):
@@ -70,6 +93,8 @@ class LocatingTracer(fx.Tracer):
         node = super().create_node(*args, **kwargs)
         node.meta["location"] = locate(user_spot(2))
         node.meta["module_path"] = self.path[-1]
+        if node.target is torch_compat.set_grad_enabled():
+            node.meta["decorated"] = decorated_function(2)
         return node
 
     def call_module(
@@ -117,18 +142,33 @@ def capture_symbolic(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
     if model._forward_hooks or model._forward_pre_hooks:
         raise CaptureError("hooks on the outermost module run outside its forward and would be lost")
     tracer = LocatingTracer()
+    guard = Guard(model, {**dict(model.named_parameters()), **dict(model.named_buffers())})
     try:
         concrete = _concrete_arguments(model, args, kwargs)
         with torch.enable_grad(), _patched(tracer), _Recording(tracer):
             graph = tracer.trace(model, concrete_args=concrete)
+        _refuse_assignments(model)
+        result = fx.GraphModule(tracer.root, graph, class_name=type(model).__name__)
     except CaptureError:
         raise
-    except Exception as error:  # noqa: BLE001  a forward that meets a proxy may raise anything
+    except Exception as error:
         raise CaptureError(f"{type(error).__name__}: {str(error).splitlines()[0]}", raised_at(error)) from error
-    result = fx.GraphModule(tracer.root, graph, class_name=type(model).__name__)
+    finally:
+        guard.finish()
     share_names(result, model)
     result.meta["baked_training"] = model.training
     return result
+
+
+def _refuse_assignments(model: nn.Module) -> None:
+    """`self.state = new` in forward is no node; an augmented assignment has written in place and needs none."""
+    for prefix, module in model.named_modules():
+        for name, value in [*vars(module).items(), *module._buffers.items()]:
+            if isinstance(value, fx.Proxy) and value.node.target not in _IN_PLACE:
+                raise CaptureError(
+                    f"forward assigns {prefix}{'.' if prefix else ''}{name}, which tracing cannot record",
+                    value.node.meta.get("location"),
+                )
 
 
 def share_names(result: fx.GraphModule, model: nn.Module) -> None:
@@ -136,7 +176,9 @@ def share_names(result: fx.GraphModule, model: nn.Module) -> None:
     for name, p in model.named_parameters(remove_duplicate=False):
         _put(result, name, p, lambda owner, last, t: owner.register_parameter(last, t))
     for name, b in model.named_buffers(remove_duplicate=False):
-        persistent = name.rpartition(".")[2] not in model.get_submodule(name.rpartition(".")[0])._non_persistent_buffers_set
+        persistent = (
+            name.rpartition(".")[2] not in model.get_submodule(name.rpartition(".")[0])._non_persistent_buffers_set
+        )
         _put(result, name, b, lambda owner, last, t, keep=persistent: owner.register_buffer(last, t, persistent=keep))
 
 
@@ -147,8 +189,10 @@ def _put(root: nn.Module, name: str, tensor: torch.Tensor, register: Callable[[n
         if part not in owner._modules:
             owner.add_module(part, nn.Module())
         owner = owner._modules[part]  # type: ignore[assignment]
-    if last not in owner._parameters and last not in owner._buffers:
-        register(owner, last, tensor)
+    if last in owner._parameters or last in owner._buffers:
+        return
+    owner.__dict__.pop(last, None)  # the tracer copies what it does not know as a plain attribute
+    register(owner, last, tensor)
 
 
 def _concrete_arguments(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +236,9 @@ def _patched(tracer: LocatingTracer) -> Iterator[None]:
         stack.enter_context(replaced(owner, "apply", classmethod(apply)))
         stack.enter_context(replaced(nn.Parameter, "__new__", staticmethod(new)))
         stack.enter_context(_scopes(tracer, torch.autocast, torch_compat.autocast_switches(), _autocast_arguments))
-        stack.enter_context(_scopes(tracer, torch.inference_mode, torch_compat.inference_switches(), lambda s: (s.mode,)))
+        stack.enter_context(
+            _scopes(tracer, torch.inference_mode, torch_compat.inference_switches(), lambda s: (s.mode,))
+        )
         yield
 
 
@@ -201,7 +247,9 @@ def _autocast_arguments(scope: Any) -> tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def _scopes(tracer: LocatingTracer, cls: Any, switches: tuple[Any, Any], arguments: Callable[[Any], Any]) -> Iterator[None]:
+def _scopes(
+    tracer: LocatingTracer, cls: Any, switches: tuple[Any, Any], arguments: Callable[[Any], Any]
+) -> Iterator[None]:
     """Records entering and leaving a context manager as calls of the two functions behind it."""
     open_scopes: list[Any] = []
 
@@ -214,4 +262,3 @@ def _scopes(tracer: LocatingTracer, cls: Any, switches: tuple[Any, Any], argumen
 
     with replaced(cls, "__enter__", enter), replaced(cls, "__exit__", leave):
         yield
-

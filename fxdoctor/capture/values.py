@@ -59,18 +59,14 @@ def leaves(tree: Any, found: list[torch.Tensor]) -> None:
     if isinstance(tree, torch.Tensor):
         found.append(tree)
         return
-    kind = type(tree)
-    if kind is tuple or kind is list:
+    if isinstance(tree, (tuple, list)):
         for value in tree:
             leaves(value, found)
-    elif kind is dict:
+    elif isinstance(tree, dict):
         for value in tree.values():
             leaves(value, found)
-    elif kind is slice:
+    elif type(tree) is slice:
         leaves((tree.start, tree.stop, tree.step), found)
-    elif isinstance(tree, (tuple, list)):
-        for value in tree:
-            leaves(value, found)
 
 
 def paths(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], torch.Tensor]]:

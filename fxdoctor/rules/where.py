@@ -24,9 +24,7 @@ def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
     body: then the op's line says more.
     """
     own = location_of(node)
-    if region is not None and region.location is not None:
-        return region.location
-    if region is None or region.spot is None:
+    if region is None:
         return own
     if region.decorated is not None:
         code = region.decorated
@@ -37,7 +35,7 @@ def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
         text = linecache.getline(code.co_filename, line).split("#")[0].rstrip()
         start = len(text) - len(text.lstrip())
         return place(code.co_filename, line, len(text[:start].encode()), len(text.encode()), line, code.co_qualname)
-    return locate(region.spot)
+    return region.location or locate(region.spot) or own
 
 
 def creation_place(model: Any, name: str) -> Location | None:
