@@ -178,8 +178,8 @@ def base_name(step: GradNode) -> str:
 ROUNDING = frozenset(["round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "fix", "floordivide"])
 FLAT = frozenset(
     """relu threshold clamp clampmin clampmax hardtanh sigmoid tanh softmax logsoftmax elu hardsigmoid hardswish
-    hardshrink softshrink gelu silu mish softplus logsigmoid leakyrelu layernorm batchnorm groupnorm cudnnbatchnorm minimum
-    maximum max min amax amin pow abs linalgvectornorm norm std var cos erf prod sin rmsnorm""".split()
+    hardshrink softshrink gelu silu mish softplus logsigmoid leakyrelu layernorm batchnorm groupnorm cudnnbatchnorm
+    minimum maximum max min amax amin pow abs linalgvectornorm norm std var cos erf prod sin rmsnorm""".split()
 )
 MASKS = frozenset(
     """where maskedfill maskedscatter maskedselect gather indexselect embedding embeddingbag index indexput nllloss

@@ -70,8 +70,8 @@ class Cut:
     @property
     def key(self) -> tuple[str, Any]:
         """Cuts with the same key are one: the same expression, or the same place that switched grad mode off."""
-        if self.region is not None and self.region.spot is not None:
-            return self.rule, self.region.spot
+        if self.region is not None and (switch := self.region.spot or self.region.location) is not None:
+            return self.rule, switch
         return self.rule, place_key(self.node)
 
 

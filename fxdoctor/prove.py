@@ -170,7 +170,10 @@ class Prover:
 
 def _same_region(a: Region | None, b: Region | None) -> bool:
     """Whether the same place in the source switched grad mode off."""
-    return a is b or (a is not None and b is not None and a.spot is not None and a.spot == b.spot)
+    if a is None or b is None or a is b:
+        return a is b
+    switch = a.spot or a.location
+    return switch is not None and switch == (b.spot or b.location)
 
 
 def _keep_unexplained(found: Starved, first: Starved, dropped: list[Cut]) -> None:

@@ -184,7 +184,7 @@ def _probe(entry: GradNode, leaf: list[bool], hooks: bool) -> Any:
     """A leaf's gradient is read from `.grad` later: here only whether there is one."""
 
     def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
-        entry.ran = True
+        entry.ran = any(g is not None for g in received)
         entry.sent = [
             None if g is None else 1.0 if is_leaf else norm(g) for g, is_leaf in zip(sent, leaf, strict=False)
         ]
@@ -196,7 +196,7 @@ def _probe(entry: GradNode, leaf: list[bool], hooks: bool) -> Any:
 
 def _detailed_probe(entry: GradNode, several: bool) -> Any:
     def hook(sent: tuple[torch.Tensor | None, ...], received: tuple[torch.Tensor | None, ...]) -> None:
-        entry.ran = True
+        entry.ran = any(g is not None for g in received)
         entry.sent = [None if g is None else norm(g) for g in sent]
         _note_shared(entry, sent)
         if several:

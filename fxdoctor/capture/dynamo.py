@@ -16,6 +16,7 @@ from torch import fx, nn
 
 from ..report.model import Location
 from .errors import CaptureError
+from .guard import Guard
 from .source import is_internal, place
 from .symbolic import share_names
 
@@ -30,7 +31,7 @@ def capture_dynamo(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, An
     """
     import torch._dynamo
 
-    rng = torch.get_rng_state()
+    guard = Guard(model, {**dict(model.named_parameters()), **dict(model.named_buffers())})
     torch._dynamo.reset()
     try:
         with torch.compiler.set_stance("default"), torch.enable_grad():
@@ -39,7 +40,7 @@ def capture_dynamo(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, An
         raise CaptureError(_reason(error), _place_in(str(error))) from error
     finally:
         torch._dynamo.reset()
-        torch.set_rng_state(rng)
+        guard.finish()
     _rename(exported, model)
     share_names(exported, model)
     exported.meta["baked_training"] = model.training
@@ -54,14 +55,20 @@ def _reason(error: BaseException) -> str:
 def _rename(exported: fx.GraphModule, model: nn.Module) -> None:
     """Maps each get_attr node to the model's own name of the tensor, and attaches places and module paths."""
     names = {id(t): n for n, t in reversed([*model.named_parameters(), *model.named_buffers()])}
+    mangled = {f"L__self___{n.replace('.', '_')}": n for n in names.values()}
     for node in exported.graph.nodes:
         if node.op == "get_attr":
-            name = names.get(id(_attribute(exported, str(node.target))))
+            target = str(node.target)
+            name = names.get(id(_attribute(exported, target))) or mangled.get(target)
             if name is not None:
                 node.target = name
                 _set(exported, name, model)
         node.meta["location"] = _place_in(node.meta.get("stack_trace") or "", node)
         node.meta["module_path"] = _module_path(node, model)
+    used = {str(n.target) for n in exported.graph.nodes if n.op == "get_attr"}
+    for held in (exported._parameters, exported._buffers):
+        for name in [n for n in held if n not in used]:
+            del held[name]
     exported.recompile()
 
 

@@ -391,7 +391,7 @@ def op_of(func: Any) -> Op:
 
 def _describe(func: Any) -> Op:
     name = getattr(func, "__name__", type(func).__name__)
-    owner = getattr(func, "__self__", None)
+    owner: Any = getattr(func, "__self__", None)
     if name in ("__get__", "__set__", "__delete__") and hasattr(owner, "__name__"):
         attribute = str(owner.__name__)
         if name == "__get__":

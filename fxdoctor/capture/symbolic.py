@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.fx._symbolic_trace import PH
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -33,6 +34,7 @@ from .source import decorated_function, locate, user_spot
 from .trace import raised_at
 
 _TENSOR_ATTRIBUTES = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
+_FACTORIES = tuple("zeros ones empty full rand randn randint arange linspace eye randperm".split())
 _AUGMENTED = (
     "add",
     "sub",
@@ -108,7 +110,8 @@ class LocatingTracer(fx.Tracer):
 
 
 class _Recording(TorchFunctionMode):
-    """Records calls that no proxy takes part in, and switches of grad mode."""
+    """Records every torch call, also those that no proxy takes part in or that cannot parse one (`torch.zeros(n)`), and
+    switches of grad mode."""
 
     def __init__(self, tracer: LocatingTracer) -> None:
         super().__init__()
@@ -122,8 +125,8 @@ class _Recording(TorchFunctionMode):
         if op.name == ops.GRAD_SWITCH:
             self.tracer.create_proxy("call_function", torch_compat.set_grad_enabled(), args, kwargs)
             return func(*args, **kwargs)
-        leaves = pytree.tree_leaves((args, kwargs))
-        if op.skip or any(isinstance(a, fx.Proxy) for a in leaves):
+        proxied = any(isinstance(a, fx.Proxy) for a in pytree.tree_leaves((args, kwargs)))
+        if op.skip or (proxied and (op.exit or op.lead)):
             return func(*args, **kwargs)
         if op.exit or op.lead:
             raise CaptureError(f"{op.name} on a constant tensor decides what runs", locate(user_spot(2)))
@@ -174,25 +177,27 @@ def _refuse_assignments(model: nn.Module) -> None:
 def share_names(result: fx.GraphModule, model: nn.Module) -> None:
     """Puts back the parameters and buffers that the graph does not name; `GraphModule` drops them."""
     for name, p in model.named_parameters(remove_duplicate=False):
-        _put(result, name, p, lambda owner, last, t: owner.register_parameter(last, t))
+        owner, last = _owner(result, name)
+        if last not in owner._parameters:
+            owner.register_parameter(last, p)
     for name, b in model.named_buffers(remove_duplicate=False):
-        persistent = (
-            name.rpartition(".")[2] not in model.get_submodule(name.rpartition(".")[0])._non_persistent_buffers_set
-        )
-        _put(result, name, b, lambda owner, last, t, keep=persistent: owner.register_buffer(last, t, persistent=keep))
+        owner, last = _owner(result, name)
+        if last not in owner._buffers:
+            kept = last not in model.get_submodule(name.rpartition(".")[0])._non_persistent_buffers_set
+            owner.register_buffer(last, b, persistent=kept)
 
 
-def _put(root: nn.Module, name: str, tensor: torch.Tensor, register: Callable[[nn.Module, str, Any], None]) -> None:
+def _owner(root: nn.Module, name: str) -> tuple[nn.Module, str]:
+    """The module of `root` that holds `name`, made where it is missing."""
     *path, last = name.split(".")
     owner = root
     for part in path:
         if part not in owner._modules:
             owner.add_module(part, nn.Module())
         owner = owner._modules[part]  # type: ignore[assignment]
-    if last in owner._parameters or last in owner._buffers:
-        return
-    owner.__dict__.pop(last, None)  # the tracer copies what it does not know as a plain attribute
-    register(owner, last, tensor)
+    if last not in owner._parameters and last not in owner._buffers:
+        owner.__dict__.pop(last, None)  # the tracer copies what it does not know as a plain attribute
+    return owner, last
 
 
 def _concrete_arguments(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -210,7 +215,7 @@ def _concrete_arguments(model: nn.Module, args: tuple[Any, ...], kwargs: dict[st
             continue
         leaves = pytree.tree_leaves(value)
         if any(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            value = pytree.tree_map(lambda leaf: fx.PH if isinstance(leaf, torch.Tensor) else leaf, value)
+            value = pytree.tree_map(lambda leaf: PH if isinstance(leaf, torch.Tensor) else leaf, value)
         concrete[name] = value
     return concrete
 
@@ -235,11 +240,24 @@ def _patched(tracer: LocatingTracer) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced(owner, "apply", classmethod(apply)))
         stack.enter_context(replaced(nn.Parameter, "__new__", staticmethod(new)))
+        for name in _FACTORIES:
+            stack.enter_context(replaced(torch, name, _factory(tracer, getattr(torch, name))))
         stack.enter_context(_scopes(tracer, torch.autocast, torch_compat.autocast_switches(), _autocast_arguments))
         stack.enter_context(
             _scopes(tracer, torch.inference_mode, torch_compat.inference_switches(), lambda s: (s.mode,))
         )
         yield
+
+
+def _factory(tracer: LocatingTracer, original: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.zeros(n)` with a traced size: torch's own argument parser would refuse it before any mode sees it."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(a, fx.Proxy) for a in pytree.tree_leaves((args, kwargs))):
+            return tracer.create_proxy("call_function", original, args, kwargs)
+        return original(*args, **kwargs)
+
+    return make
 
 
 def _autocast_arguments(scope: Any) -> tuple[Any, ...]:
