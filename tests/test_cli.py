@@ -253,7 +253,7 @@ def test_output_file(
         (["cli_model.py", "--ignore", "detatch"], "--ignore: there is no rule 'detatch'; did you mean detach?"),
         (["cli_model.py", "-o", "."], "is a folder"),
         (["cli_model.py", "-o", "missing/out.json"], "there is no folder for 'missing/out.json'"),
-        (["timm:resnet5"], "did you mean resnet50"),
+        pytest.param(["timm:resnet5"], "did you mean resnet50", marks=pytest.mark.zoo),
         (["no_such_module:Net"], "no module is named"),
         (["gone\x1b[31m.py"], "gone\\x1b[31m.py: no such file"),
     ],

@@ -327,7 +327,7 @@ def test_lazy_modules_with_a_wrong_input(write) -> None:
         ("torch.no_such_part:Net", "no module is named 'torch.no_such_part'"),
         ("torch.nn:Linearr", "has no 'Linearr'; did you mean Linear"),
         ("torch.nn:Linear", "cannot be called without arguments"),
-        ("timm:", "no make()"),
+        pytest.param("timm:", "no make()", marks=pytest.mark.zoo),
         ("hub:resnet", "no module is named 'hub'"),
     ],
 )

@@ -12,9 +12,7 @@ from torch.utils import _pytree as pytree
 
 from fxdoctor.targets import TargetError, load_target
 
-pytest.importorskip("torchvision")
-pytest.importorskip("timm")
-pytest.importorskip("transformers")
+pytestmark = pytest.mark.zoo
 
 SMALL = [
     "timm:resnet10t",
