@@ -181,15 +181,18 @@ class Report:
 
         return to_json(self, path)
 
-    def to_sarif(self, path: str | os.PathLike[str] | None = None, *, root: str | os.PathLike[str] | None = None) -> str:
-        """SARIF 2.1.0 text, also written to ``path``; file names are relative to ``root`` (default: the working directory)."""
+    def to_sarif(
+        self, path: str | os.PathLike[str] | None = None, *, root: str | os.PathLike[str] | None = None
+    ) -> str:
+        """SARIF 2.1.0 text, also written to ``path``; file names are relative to ``root``, else to the working
+        directory."""
         from .sarif import to_sarif
 
         return to_sarif(self, path, root=root)
 
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors first, then warnings, then info; within one severity by the number of parameters it starves, then place."""
+    """Errors first, then warnings, then info; within one severity by the number of parameters starved, then place."""
 
     def key(f: Finding) -> tuple[Any, ...]:
         place = (f.location.file, f.location.line) if f.location else ("", 0)

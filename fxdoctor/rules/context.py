@@ -87,8 +87,14 @@ def op_text(node: fx.Node) -> str:
     region = facts(node).region
     name = region.inside if region is not None and region.inside is not None else facts(node).op
     readable: dict[str, Any] = {
-        "data": ".data", "__getitem__": "indexing", "__setitem__": "assignment to a part", "Parameter": "nn.Parameter(...)",
-        "__array__": "numpy()", "__float__": "float()", "__int__": "int()", "__bool__": "bool()",
+        "data": ".data",
+        "__getitem__": "indexing",
+        "__setitem__": "assignment to a part",
+        "Parameter": "nn.Parameter(...)",
+        "__array__": "numpy()",
+        "__float__": "float()",
+        "__int__": "int()",
+        "__bool__": "bool()",
     }
     return str(readable.get(name, f"{name.strip('_') if name.startswith('__') else name}()"))
 

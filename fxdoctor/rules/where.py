@@ -30,7 +30,8 @@ def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
         code = region.decorated
         if own is not None and own.file == code.co_filename and own.function == code.co_qualname:
             return own
-        line = next((n for m in ("no_grad", "inference_mode", "set_grad_enabled") if (n := statement_line(code, m))), None)
+        names = ("no_grad", "inference_mode", "set_grad_enabled")
+        line = next((n for name in names if (n := statement_line(code, name))), None)
         line = line or code.co_firstlineno
         text = linecache.getline(code.co_filename, line).split("#")[0].rstrip()
         start = len(text) - len(text.lstrip())
@@ -41,7 +42,7 @@ def no_grad_place(region: Region | None, node: fx.Node) -> Location | None:
 def creation_place(model: Any, name: str) -> Location | None:
     """The line that creates the parameter or attribute `name` (dotted): an assignment in some module's class.
 
-    Goes up from the owner while the owner's class is torch's own: `encoder.0.weight` is created by `self.encoder = ...`.
+    Goes up from the owner while its class is torch's own: `encoder.0.weight` is created by `self.encoder = ...`.
     """
     if not isinstance(model, nn.Module):
         return None
