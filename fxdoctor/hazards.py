@@ -6,12 +6,13 @@ Versions decide: a saved tensor expects the version it had; the write that moved
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import fx
 
 from .capture.backward import versions
 from .capture.trace import Trace
-from .facts import Write, facts
+from .facts import Write, facts, place_key
 
 
 @dataclass
@@ -19,19 +20,23 @@ class Overwrite:
     """One write, and the ops that still needed the old values."""
 
     writer: fx.Node
+    writers: list[fx.Node] = field(default_factory=list)
+    """All turns of a loop in which this line does it; `writer` is the first."""
     savers: list[fx.Node] = field(default_factory=list)
     attributes: list[str] = field(default_factory=list)
 
 
 def overwrites(trace: Trace) -> list[Overwrite]:
     """Every write that breaks backward, each with all its victims; in the order of the writes."""
-    found: dict[fx.Node, Overwrite] = {}
+    found: dict[Any, Overwrite] = {}
     for hazard in trace.backward.hazards:
         saver = hazard.saver.node
         writer = _writer(trace, saver, hazard.message)
         if writer is None or saver is None:
             continue
-        entry = found.setdefault(writer, Overwrite(writer))
+        entry = found.setdefault(place_key(writer), Overwrite(writer))
+        if writer not in entry.writers:
+            entry.writers.append(writer)
         if saver not in entry.savers:
             entry.savers.append(saver)
             entry.attributes.append(hazard.attribute)

@@ -160,7 +160,7 @@ class Prover:
 
     def overwrites(self, entries: Iterable[Overwrite]) -> tuple[str | None, str]:
         """All writers made out-of-place at once: proved when backward then runs."""
-        writers = [e.writer for e in entries]
+        writers = [writer for e in entries for writer in e.writers]
         states = self.states(dict.fromkeys(writers, repairs.out_of_place))
         if states is None:
             return None, ""

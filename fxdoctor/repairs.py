@@ -67,7 +67,7 @@ def _stacked(data: Any, like: torch.Tensor) -> torch.Tensor:
 
 def remember(replay: Replay, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An exit to Python: keeps the tensor for whoever uses the number later."""
-    value = plain_call(node, args, kwargs)
+    value = plain_call(node, (args[0].detach(), *args[1:]), kwargs)
     replay.kept[node] = (value, args[0])
     return value
 

@@ -19,8 +19,9 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for entry in found:
         writer, first = entry.writer, entry.savers[0]
         saver = op_text(first)
-        more = f" and {len(entry.savers) - 1} more" if len(entry.savers) > 1 else ""
-        related = [Related(p, f"{op_text(n)} keeps this tensor for backward") for n in entry.savers[:3] if (p := location_of(n))]
+        places = {p: n for n in entry.savers if (p := location_of(n)) is not None}
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        related = [Related(p, f"{op_text(n)} keeps this tensor for backward") for p, n in list(places.items())[:3]]
         yield RULE.finding(
             "error",
             f"{op_text(writer)} overwrites a tensor that {saver}{more} needs for backward",

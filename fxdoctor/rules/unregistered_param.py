@@ -24,7 +24,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         groups.setdefault(key, (where, []))[1].append(stray)
     for where, strays in groups.values():
         first = strays[0]
-        names = [s.owner for s in strays if s.owner]
+        names = sorted(s.owner for s in strays if s.owner)
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         yield RULE.finding(
             "warning",
