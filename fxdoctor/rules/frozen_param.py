@@ -1,4 +1,26 @@
-"""Everything is frozen, or forward freezes a parameter."""
+"""Every parameter is frozen, or forward itself freezes one.
+
+## What it does
+Reports parameters with `requires_grad=False`. It is a `warning` in two cases: no parameter of the
+model requires grad, so nothing can learn (the rule points at the line that freezes them, or else at
+the one that creates them); or a parameter required grad before the step and forward switched it
+off. A model with some frozen and some learning parameters gets one `info` that lists them.
+
+## Why is this bad
+Autograd does not record ops none of whose inputs requires grad. With everything frozen, the loss
+has no history and `backward()` raises; inside a larger system it is just a part that never changes.
+Freezing inside forward depends on the order of calls, and later steps find another model than the
+first one did.
+
+## Use instead
+- Freeze by module, not in one sweep: `self.body.requires_grad_(False)` before the head is built.
+- Check names when a rule of names freezes: `if name.startswith("body.")`, not `if "b" in name`.
+- Freeze once, in `__init__` or in the training script, never in forward.
+
+## When to ignore
+A model that is only used for inference need not be analyzed for training.
+`# fxdoctor: ignore[frozen-param]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +32,48 @@ from .base import Rule
 from .context import Diagnosis, count, group_name
 from .where import creation_place, freezing_place
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Finetuned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU())
+        self.head = nn.Linear(16, 3)
+        for parameter in self.parameters():
+            parameter.requires_grad = False  # HERE
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Finetuned(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Finetuned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU())
+        self.head = nn.Linear(16, 3)
+        for parameter in self.body.parameters():
+            parameter.requires_grad = False
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Finetuned(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -51,4 +113,6 @@ def _in_forward(d: Diagnosis, names: list[str]) -> Location | None:
     return None
 
 
-RULE = Rule("frozen-param", "FXD106", "parameters that are not to learn, or a model in which none is", __doc__, BAD, GOOD, check)
+RULE = Rule(
+    "frozen-param", "FXD106", "parameters that are not to learn, or a model in which none is", __doc__, BAD, GOOD, check
+)

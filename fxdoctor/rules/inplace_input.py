@@ -1,4 +1,27 @@
-"""The caller's tensor is changed."""
+"""The model changes a tensor that belongs to the caller.
+
+## What it does
+Compares the inputs before and after forward, and names the first write to each one: `x -=
+x.mean(0)`, `mask[0] = True`, `x.clamp_(0, 1)`, `nn.ReLU(inplace=True)` as the first layer,
+`x.unsqueeze_(0)`, which changes the shape. `warning` when a value, shape or dtype really changed;
+`info` when the write left everything as it was. (`analyze` runs on copies: your tensors are not
+touched.)
+
+## Why is this bad
+The caller still holds the tensor. A second call with the same batch, a second model, a loss against
+the input, or a cached dataset sees the changed values, and each epoch changes them again. Where the
+input is the output of another layer, the write can also break that layer's backward.
+
+## Use instead
+- `x = x - x.mean(0)` in place of `x -= x.mean(0)`; `x.unsqueeze(0)` in place of `x.unsqueeze_(0)`.
+- `x = x.clone()` at the start, when many writes follow. `x.contiguous()`, `x.to(...)`,
+  `x.view(...)` and `x[...]` may give the same memory: they are no copies.
+- `inplace=False` for the first activation or dropout.
+
+## When to ignore
+A cache that forward is meant to fill: suppress the line.
+`# fxdoctor: ignore[inplace-input]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +32,44 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Normalised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+
+    def forward(self, x):
+        x -= x.mean(dim=0)  # HERE
+        return self.body(x)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Normalised(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Normalised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+
+    def forward(self, x):
+        x = x - x.mean(dim=0)
+        return self.body(x)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Normalised(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:

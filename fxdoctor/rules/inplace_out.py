@@ -1,4 +1,24 @@
-"""out= on what autograd follows."""
+"""`out=` is used with a tensor that requires grad.
+
+## What it does
+Names the call that made PyTorch raise "functions with out=... arguments don't support automatic
+differentiation, but one of the arguments requires grad". `error`.
+
+## Why is this bad
+`out=` writes the result into a given tensor. Autograd has no derivative for that form, so it
+refuses as soon as an input or the given tensor requires grad. Such code often comes from inference,
+where it saves an allocation, and works there because grad mode is off.
+
+## Use instead
+- Assign the result: `scores = torch.matmul(q, k)`. PyTorch's allocator reuses freed memory, so
+  `out=` gains little.
+- To fill parts of a larger tensor: `torch.cat` or `torch.stack` of the parts.
+- To keep the result in a buffer for later: `self.cache.copy_(scores.detach())`.
+
+## When to ignore
+PyTorch raises; there is nothing to ignore.
+`# fxdoctor: ignore[inplace-out]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +29,47 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+
+    def forward(self, x):
+        scores = x.new_empty(len(x), len(x))
+        torch.matmul(self.query(x), self.key(x).T, out=scores)  # HERE
+        return scores.softmax(dim=-1)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Scores(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+
+    def forward(self, x):
+        scores = torch.matmul(self.query(x), self.key(x).T)
+        return scores.softmax(dim=-1)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Scores(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:

@@ -1,4 +1,29 @@
-"""A write overwrites what backward needs."""
+"""A write overwrites a tensor that backward still needs.
+
+## What it does
+After forward, looks at every tensor that autograd saved for backward and at the writes that came
+after. For each write that breaks one, it names both places: the op that saved the tensor, and the
+op that overwrote it. All such writes of the model are reported at once, while PyTorch stops at the
+first. Proof: the graph runs again with all of them out of place, and backward works. `error`.
+
+## Why is this bad
+Backward raises "one of the variables needed for gradient computation has been modified by an
+inplace operation". Every tensor counts the writes to it; an op remembers the count when it saves a
+tensor, and backward compares. What an op saves differs: `sigmoid`, `tanh`, `exp`, `relu` and
+`softmax` keep their result, `mul`, `matmul` and `conv` their inputs, `add` nothing. So `h += x`
+behind a linear layer is fine, and behind a sigmoid it raises.
+
+## Use instead
+- `h = h + x` in place of `h += x`; `torch.relu(h)` in place of `h.relu_()`; `inplace=False` in
+  modules.
+- Writing into parts: build the parts and join them with `torch.cat` or `torch.stack`; or
+  `torch.where`, `index_put`, `masked_fill`, `scatter` (without the underscore).
+- `h = h.clone()` before the first write, when the writes should stay.
+
+## When to ignore
+Backward raises; there is nothing to ignore.
+`# fxdoctor: ignore[inplace-saved]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +35,48 @@ from ..report.model import Finding, Related
 from .base import Rule
 from .context import Diagnosis, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        hidden = torch.sigmoid(self.gate(x))
+        hidden += x  # HERE
+        return self.head(hidden)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Gated(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        hidden = torch.sigmoid(self.gate(x))
+        hidden = hidden + x
+        return self.head(hidden)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Gated(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -37,11 +102,15 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding("error", str(d.trace.error).splitlines()[0], help=instead(""))
 
 
+_FLAGGED = frozenset("relu relu_ dropout leaky_relu elu silu hardswish hardtanh relu6 celu selu".split())
+"""Functions with an `inplace` argument."""
+
+
 def instead(name: str) -> str:
     """The out-of-place form of a write."""
     if name == "__setitem__":
-        return "build the new tensor out of place (torch.where, torch.cat, index_put), or write before anything reads it"
-    if name in ("relu", "relu_", "dropout", "leaky_relu", "elu", "silu", "hardswish", "hardtanh", "relu6", "celu", "selu"):
+        return "build the new tensor out of place (torch.where, torch.cat, index_put), or write before it is read"
+    if name in _FLAGGED:
         return "pass inplace=False"
     if name == "embedding":
         return "look the rows up before the weight is used elsewhere, or use weight.clone() there"

@@ -1,4 +1,26 @@
-"""A write to a view that autograd forbids."""
+"""A write to a view that autograd does not allow.
+
+## What it does
+Names the write behind errors such as "Output 1 of Split is a view and is being modified inplace": a
+write to one of several views that one call made (`chunk`, `split`, `unbind`), to a view made under
+`no_grad` or `inference_mode`, or to a view that a custom Function returned. If PyTorch raises only
+later, where a view of the written memory is used, both places are named. `error`.
+
+## Why is this bad
+A write to a view changes its base and all other views of it, so autograd has to rewrite the history
+of all of them. For views that come several at a time, or whose making was not recorded, it cannot,
+and raises.
+
+## Use instead
+- `gate = gate.sigmoid()` in place of `gate.sigmoid_()`.
+- `a, b = (t.clone() for t in h.chunk(2, dim=-1))`, if the pieces must be written to.
+- Write first, cut afterwards; or cut by slices, `h[:, :n]` and `h[:, n:]`: a single slice may be
+  written to, as long as no op has saved what it overwrites.
+
+## When to ignore
+PyTorch raises; there is nothing to ignore.
+`# fxdoctor: ignore[inplace-view]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +31,48 @@ from ..report.model import Finding, Related
 from .base import Rule
 from .context import Diagnosis, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class GatedUnit(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.project = nn.Linear(width, 2 * width)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        value, gate = self.project(x).chunk(2, dim=-1)
+        gate.sigmoid_()  # HERE
+        return self.head(value * gate)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=GatedUnit(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class GatedUnit(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.project = nn.Linear(width, 2 * width)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        value, gate = self.project(x).chunk(2, dim=-1)
+        gate = gate.sigmoid()
+        return self.head(value * gate)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=GatedUnit(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -25,7 +87,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         f"{op_text(writer)} writes to memory that several views share, which autograd cannot follow",
         location=d.place(writer),
         node=writer.name,
-        related=[Related(use, "PyTorch raises here, at the next use of a view")] if writer is not failed and use else [],
+        related=[Related(use, "PyTorch raises here, at the next use")] if writer is not failed and use else [],
         label="this write is the cause",
         proof=d.write_proofs.get(writer),
         evidence=d.write_evidence.get(writer, ""),

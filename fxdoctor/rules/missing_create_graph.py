@@ -1,4 +1,28 @@
-"""`autograd.grad` without `create_graph`: its result is a constant."""
+"""A loss is built from `torch.autograd.grad` without `create_graph=True`.
+
+## What it does
+Finds parameters without a gradient whose only way to the loss leads through the result of
+`torch.autograd.grad`: forces from an energy, a gradient penalty, a meta-learning step, curvature.
+Proof: the graph runs again with `create_graph=True`. A call that has `create_graph=True` already is
+only `info`: the derivative taken there does not depend on the parameter (the last bias of an energy
+drops out of its forces).
+
+## Why is this bad
+By default `autograd.grad` computes numbers and keeps no record of how. A loss made of them is
+constant for autograd: the parameters inside get nothing from this term. If the loss has other
+terms, they still learn from those, and the penalty silently does nothing; if not, `backward()`
+raises.
+
+## Use instead
+- `torch.autograd.grad(energy, positions, create_graph=True)`.
+- `torch.func.grad` and `torch.func.jacrev`, which nest without a flag.
+- Ops that take part must have a second derivative: a custom Function may need its own double
+  backward.
+
+## When to ignore
+If the gradient is only looked at, keep it out of the loss.
+`# fxdoctor: ignore[missing-create-graph]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +32,50 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Forces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 1, bias=False))
+        self.unit = nn.Parameter(torch.ones(3))
+
+    def forward(self, positions):
+        positions = positions.requires_grad_()
+        energy = self.energy(positions).sum()
+        (slope,) = torch.autograd.grad(energy, positions)  # HERE
+        return -slope * self.unit
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Forces(), args=(torch.randn(5, 3),), loss=lambda force: (force - 1).square().mean())
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Forces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 1, bias=False))
+        self.unit = nn.Parameter(torch.ones(3))
+
+    def forward(self, positions):
+        positions = positions.requires_grad_()
+        energy = self.energy(positions).sum()
+        (slope,) = torch.autograd.grad(energy, positions, create_graph=True)
+        return -slope * self.unit
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Forces(), args=(torch.randn(5, 3),), loss=lambda force: (force - 1).square().mean())
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -27,4 +93,6 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("missing-create-graph", "FXD111", "a loss built from autograd.grad without create_graph", __doc__, BAD, GOOD, check)
+RULE = Rule(
+    "missing-create-graph", "FXD111", "a loss built from autograd.grad without create_graph", __doc__, BAD, GOOD, check
+)

@@ -1,4 +1,32 @@
-"""The first op that turns a finite gradient non-finite."""
+"""The first op that turns a finite gradient into NaN or infinity.
+
+## What it does
+Goes back from the loss along the gradients of one backward and names the op that received a finite
+gradient and gave a non-finite one. If a `where`, a mask or a `nan_to_num` behind it hides bad
+values in forward, that place is named too. If the loss itself is not finite, the rule names the op
+that made the first NaN (or infinity) of the forward pass from finite inputs. Proof: the graph runs
+again with this op's bad gradient entries set to 0.
+
+## Why is this bad
+One step with a NaN gradient makes every parameter it reaches NaN. The loss may still look fine:
+`torch.where(x > 0, x.sqrt(), 0)` never shows the bad value, but backward multiplies the 0 it sends
+back by the infinite slope of `sqrt` at 0, and 0 times infinity is NaN. Gradient clipping does not
+help: the norm is NaN too.
+
+## Use instead
+- Make the input safe before the op, not the output after it: `torch.where(ok, torch.where(ok, x,
+  1.0).sqrt(), 0.0)`.
+- An epsilon under the root or in the divisor: `(x.square().sum(-1) + 1e-12).sqrt()`, `a / (b +
+  1e-6)`.
+- `x.clamp(min=1e-6).log()`; `logsumexp`, `log_softmax` and the `..._with_logits` losses in place of
+  their parts.
+- `var(...).sqrt()` of equal elements: use `(var + eps).sqrt()`; `std` over a single element is NaN
+  already.
+
+## When to ignore
+There is no healthy NaN gradient; restrict the loss to the elements that count.
+`# fxdoctor: ignore[nan-grad]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +38,50 @@ from ..report.model import Finding, Related
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Distances(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(8, 4)
+
+    def forward(self, x):
+        points = self.embed(x)
+        squared = (points[:, None] - points[None]).square().sum(dim=-1)
+        apart = squared > 0
+        length = squared.sqrt()  # HERE
+        return torch.where(apart, length, 0.0)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Distances(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Distances(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(8, 4)
+
+    def forward(self, x):
+        points = self.embed(x)
+        squared = (points[:, None] - points[None]).square().sum(dim=-1)
+        apart = squared > 0
+        length = torch.where(apart, squared, 1.0).sqrt()
+        return torch.where(apart, length, 0.0)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Distances(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -68,7 +138,7 @@ def _backward(d: Diagnosis, culprits: list[Culprit]) -> Finding:
         if place is not None
         else [],
         label="finite gradient in, NaN out",
-        help="make the input safe before this op, for example torch.where(ok, x, one) inside and outside, or add an epsilon",
+        help="make the input safe before this op: torch.where(ok, x, one) inside as well as outside, or add an epsilon",
     )
 
 

@@ -1,4 +1,30 @@
-"""An op runs with grad mode off."""
+"""A computation that parameters need for their gradient runs with grad mode off.
+
+## What it does
+Finds parameters without a gradient whose way to the loss leads through ops that ran under
+`torch.no_grad()`, `torch.inference_mode()` or `torch.set_grad_enabled(False)`, as a `with`, a
+decorator or a plain call. It names the place that switched grad mode off, and the first op that
+lost its history. Two relatives are reported here too: reentrant checkpointing where no tensor
+argument requires grad, and a tensor made under `inference_mode` that training then has to save
+(PyTorch raises; `error`). Proof: the same ops run again with grad mode on.
+
+## Why is this bad
+With grad mode off nothing is recorded, even if an input requires grad. The values are right, the
+loss may fall because other layers learn, and these parameters never move.
+`torch.set_grad_enabled(False)` as a plain statement stays off until somebody switches it on again,
+also in the caller.
+
+## Use instead
+- Put only what is not to learn under `no_grad`, and the trainable layers outside.
+- To freeze a module, `module.requires_grad_(False)`: gradients still pass through it to what is in
+  front.
+- For checkpointing, `checkpoint(fn, x, use_reentrant=False)`.
+- For evaluation, use the `with` form around the whole evaluation, never inside `forward`.
+
+## When to ignore
+If the part is meant to be frozen, freeze its parameters; then nothing is starved and nothing is reported.
+`# fxdoctor: ignore[no-grad]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +36,52 @@ from .base import Rule
 from .context import Diagnosis, group_name
 from .where import no_grad_place
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(8, 16), nn.ReLU()).requires_grad_(False)
+        self.adapter = nn.Linear(16, 16)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        with torch.no_grad():  # HERE
+            features = self.backbone(x)
+            features = features + self.adapter(features)
+        return self.head(features)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Classifier(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(8, 16), nn.ReLU()).requires_grad_(False)
+        self.adapter = nn.Linear(16, 16)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        with torch.no_grad():
+            features = self.backbone(x)
+        features = features + self.adapter(features)
+        return self.head(features)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Classifier(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -23,9 +93,11 @@ def check(d: Diagnosis) -> Iterator[Finding]:
 def _region(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
     where = no_grad_place(cut.region, cut.node)
     own = location_of(cut.node)
-    related = [] if own is None or where is None or (own.file, own.line) == (where.file, where.line) else [
-        Related(own, "the first op that loses its history")
-    ]
+    related = (
+        []
+        if own is None or where is None or (own.file, own.line) == (where.file, where.line)
+        else [Related(own, "the first op that loses its history")]
+    )
     return RULE.finding(
         d.cut_severity(cut),
         f"{group_name(cut.params)}: this runs with grad mode off, so no gradient comes back",

@@ -1,4 +1,31 @@
-"""An op with no derivative: its result is an index, a comparison or a count."""
+"""A parameter reaches the loss only through an op that has no derivative.
+
+## What it does
+Finds parameters without a gradient whose way to the loss leads through an op that gives indices,
+truth values or counts (`argmax`, `topk` indices, `argsort`, comparisons, `bincount`,
+`searchsorted`), through a random draw (`torch.normal`, `bernoulli`, `multinomial`,
+`Distribution.sample()`), or through a floating-point op that PyTorch does not differentiate
+(`histc`, `torch.linspace` with tensor ends). The run decides, not a list of names: an input
+required grad, the output does not. An op whose derivative was never written makes backward raise:
+`error`.
+
+## Why is this bad
+A small change of the parameter does not change an index, or changes it by a jump, so there is no
+slope to follow. The parameter keeps its initial value.
+
+## Use instead
+- A soft choice: weights from `softmax` or `sigmoid` in place of `argmax` or `>`.
+- A hard choice with a soft gradient: `F.gumbel_softmax(logits, hard=True)`, or `soft + (hard -
+  soft).detach()`.
+- Mixture of experts: choose by `topk`, then multiply by the chosen gate values; those carry the
+  gradient.
+- A draw: `rsample()` where the distribution has one; else a score-function loss, `-log_prob(action)
+  * reward`.
+
+## When to ignore
+If the choice is meant to be fixed, freeze the parameters that make it.
+`# fxdoctor: ignore[nondiff-op]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +38,48 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Mixture(nn.Module):
+    def __init__(self, width=8, experts=3):
+        super().__init__()
+        self.gate = nn.Linear(width, experts)
+        self.experts = nn.ModuleList(nn.Linear(width, width) for _ in range(experts))
+
+    def forward(self, x):
+        outputs = torch.stack([expert(x) for expert in self.experts], dim=1)
+        choice = self.gate(x).argmax(dim=-1)  # HERE
+        return outputs[torch.arange(len(x)), choice]
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Mixture(), args=(torch.randn(16, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Mixture(nn.Module):
+    def __init__(self, width=8, experts=3):
+        super().__init__()
+        self.gate = nn.Linear(width, experts)
+        self.experts = nn.ModuleList(nn.Linear(width, width) for _ in range(experts))
+
+    def forward(self, x):
+        outputs = torch.stack([expert(x) for expert in self.experts], dim=1)
+        weights = self.gate(x).softmax(dim=-1)
+        return (weights.unsqueeze(-1) * outputs).sum(dim=1)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Mixture(), args=(torch.randn(16, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -51,4 +118,12 @@ def _without_derivative(d: Diagnosis) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("nondiff-op", "FXD103", "a parameter reaches the loss only through an op without derivative", __doc__, BAD, GOOD, check)
+RULE = Rule(
+    "nondiff-op",
+    "FXD103",
+    "a parameter reaches the loss only through an op without derivative",
+    __doc__,
+    BAD,
+    GOOD,
+    check,
+)

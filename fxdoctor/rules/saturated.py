@@ -1,4 +1,31 @@
-"""an op that is flat at these inputs."""
+"""An op is flat at all of these inputs, so the gradient behind it is exactly zero.
+
+## What it does
+Finds parameters with an exactly zero gradient where the step that made it zero is a clamp, ReLU,
+threshold, sigmoid, tanh, softmax, normalisation, `max` or a like op, which has a slope elsewhere
+but not here. Proof: the graph runs again with the identity as this op's derivative. A zero that
+goes away on other inputs of the same distribution, or after one step of the other parameters, is
+`info`: it is bad luck of a batch, not a dead layer.
+
+## Why is this bad
+Outside its bounds a clamp is constant, a ReLU of negative values is zero, and a sigmoid of large
+values rounds to exactly 1 in float32. Nothing says so: `.grad` is there and all zero. A layer whose
+inputs stay in the flat part never comes back by itself, since the gradient that could move it is
+the one that is missing.
+
+## Use instead
+- Check the dimension: a softmax over a dimension of size 1 is always 1, a normalisation over one
+  element always 0.
+- Keep bounds away from where training starts; or bound smoothly, `low + (high - low) *
+  torch.sigmoid(x)`.
+- `F.leaky_relu`, `F.silu` or `F.gelu` in place of ReLU; a smaller learning rate or scale of
+  initialisation.
+- Losses on logits: `F.binary_cross_entropy_with_logits`, not `sigmoid` followed by `log`.
+
+## When to ignore
+Zeros that two other draws of the inputs do not show are `info` already.
+`# fxdoctor: ignore[saturated]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +35,48 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class AttentionPool(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.score = nn.Linear(width, 1)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, tokens):
+        scores = self.score(tokens)
+        weights = scores.softmax(dim=-1)  # HERE
+        return self.head((weights * tokens).sum(dim=1))
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=AttentionPool(), args=(torch.randn(4, 6, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class AttentionPool(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.score = nn.Linear(width, 1)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, tokens):
+        scores = self.score(tokens)
+        weights = scores.softmax(dim=1)
+        return self.head((weights * tokens).sum(dim=1))
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=AttentionPool(), args=(torch.randn(4, 6, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -24,7 +91,8 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             label="its derivative is exactly zero here",
             proof=d.zero_proofs.get(zero.node),
             evidence=d.zero_evidence.get(zero.node, ""),
-            help="move the inputs into the range where it has a slope (initialisation, scale, a wider clamp, a leaky version); a softmax over one element is always 1",
+            help="move the inputs into the range where it has a slope (initialisation, scale, a wider clamp, a leaky "
+            "version); a softmax over one element is always 1",
         )
 
 

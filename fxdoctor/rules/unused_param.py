@@ -1,4 +1,26 @@
-"""A parameter that takes no part in the loss."""
+"""A parameter takes no part in the loss.
+
+## What it does
+Reports parameters without a gradient from which no data leads to the loss: forward never reads
+them, or reads them and drops the result. The rule points at the line that creates them, the largest
+unused module being named once. `info` when other inputs, or the model in training mode, bring them
+into use, as in a mixture of experts.
+
+## Why is this bad
+They cost memory, weight decay and checkpoint space, and do not learn. Often it is a slip: a layer
+that forward forgot to call, a result assigned to a wrong name, an auxiliary output left out of the
+loss, a loop that stops one level early. `DistributedDataParallel` waits for every gradient, and
+raises in the next step if one never comes, unless it was made with `find_unused_parameters=True`.
+
+## Use instead
+- Call the layer, and add what it gives to the output or the loss.
+- Remove it, or do not build it: `self.helper = nn.Conv2d(...) if helper else None`.
+- A layer kept to load old checkpoints: `requires_grad_(False)`.
+
+## When to ignore
+A parameter kept for later can be frozen with `requires_grad_(False)`.
+`# fxdoctor: ignore[unused-param]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +34,48 @@ from .base import Rule
 from .context import Diagnosis, group_name
 from .where import creation_place
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class Segmenter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU())
+        self.main = nn.Conv2d(8, 4, 1)
+        self.helper = nn.Conv2d(8, 4, 1)  # HERE
+
+    def forward(self, image):
+        features = self.body(image)
+        return self.main(features)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Segmenter(), args=(torch.randn(2, 3, 8, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class Segmenter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU())
+        self.main = nn.Conv2d(8, 4, 1)
+        self.helper = nn.Conv2d(8, 4, 1)
+
+    def forward(self, image):
+        features = self.body(image)
+        return self.main(features), self.helper(features)
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=Segmenter(), args=(torch.randn(2, 3, 8, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:

@@ -123,7 +123,11 @@ def _assigns(statement: ast.stmt, attribute: str) -> Any:
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         named = isinstance(call.func, ast.Attribute) and call.func.attr in (
-            "register_parameter", "register_buffer", "register_module", "add_module", "__setattr__",
+            "register_parameter",
+            "register_buffer",
+            "register_module",
+            "add_module",
+            "__setattr__",
         )
         first = call.args[0] if call.args else None
         return named and isinstance(first, ast.Constant) and first.value == attribute
@@ -187,7 +191,6 @@ def input_index(node: fx.Node, source: fx.Node) -> int | None:
     """Which argument of a custom Function `source` is, counting all arguments of `apply`."""
     arguments = node.args[1:]
     return next((i for i, a in enumerate(arguments) if a is source), None)
-
 
 
 def freezing_place(model: Any) -> Location | None:

@@ -1,4 +1,28 @@
-"""A product with a factor that is exactly zero."""
+"""A gradient is multiplied by a factor that is exactly zero.
+
+## What it does
+Finds parameters with an exactly zero gradient where the step that made it zero is a product (`*`,
+`@`, linear, convolution, attention) whose other factor is all zero, and names that factor. If the
+factor is a parameter that gets a live gradient itself, the zero is gone after one step: `info`.
+This is the usual case of a zero-initialised gate, norm weight or low-rank update. Proof: the graph
+runs again with 0.01 in place of the zeros.
+
+## Why is this bad
+The derivative of `a * b` by `a` is `b`. If `b` is zero, `a` learns nothing; if both are zero,
+neither ever moves. The same goes for a loss term with weight 0.0, a mask of zeros, and a buffer
+that was never filled.
+
+## Use instead
+- In a product of two learned factors, start one at zero and the other at random.
+- Start a gate at a small number, not at zero, when what is behind it must learn from the first step
+  on.
+- Leave a loss term with weight zero out, and freeze what only it trains.
+- Fill buffers before the first step, or check that the checkpoint had them.
+
+## When to ignore
+A branch that is switched off on purpose can be frozen, or left out of forward.
+`# fxdoctor: ignore[zero-factor]` at the end of the line turns it into `info`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +34,48 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
 
-BAD = ""
-GOOD = ""
+BAD = """\
+import torch
+from torch import nn
+
+
+class LowRank(nn.Module):
+    def __init__(self, width=8, rank=2):
+        super().__init__()
+        self.base = nn.Linear(width, width).requires_grad_(False)
+        self.down = nn.Parameter(torch.zeros(width, rank))
+        self.up = nn.Parameter(torch.zeros(rank, width))
+
+    def forward(self, x):
+        change = x @ self.down
+        return self.base(x) + change @ self.up  # HERE
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=LowRank(), args=(torch.randn(4, 8),), loss=None)
+"""
+GOOD = """\
+import torch
+from torch import nn
+
+
+class LowRank(nn.Module):
+    def __init__(self, width=8, rank=2):
+        super().__init__()
+        self.base = nn.Linear(width, width).requires_grad_(False)
+        self.down = nn.Parameter(torch.randn(width, rank) / width**0.5)
+        self.up = nn.Parameter(torch.zeros(rank, width))
+
+    def forward(self, x):
+        change = x @ self.down
+        return self.base(x) + change @ self.up
+
+
+def make():
+    torch.manual_seed(0)
+    return dict(model=LowRank(), args=(torch.randn(4, 8),), loss=None)
+"""
 
 
 def check(d: Diagnosis) -> Iterator[Finding]:
@@ -21,7 +85,8 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         yield RULE.finding(
             d.zero_severity(zero),
             f"the gradient of {group_name(zero.params)} is exactly zero: it is multiplied by zeros"
-            + (f" from {factors}" if factors else "") + heals,
+            + (f" from {factors}" if factors else "")
+            + heals,
             location=d.place(zero.node),
             node=zero.node.name,
             params=zero.params,
