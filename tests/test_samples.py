@@ -1,4 +1,4 @@
-"""The samples: the one loud finding, at its line, with its parameters; and what plain PyTorch says of each parameter."""
+"""The samples: the one loud finding, at its line, with its parameters; and what plain PyTorch says of them."""
 
 from __future__ import annotations
 

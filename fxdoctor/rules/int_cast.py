@@ -88,7 +88,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             label=f"{op_text(cut.node)} gives {dtype}; only floating tensors carry a gradient",
             proof=cut.proof,
             evidence=cut.evidence,
-            help="stay in floating point; to index a table, interpolate between two neighbouring rows or use soft weights",
+            help="stay in floating point; to index a table, mix two neighbouring rows or use soft weights",
         )
 
 
