@@ -49,7 +49,7 @@ class Writer(nn.Module):
         left += 1.0
         h[:, 0] = 0.5
         with torch.no_grad():
-            self.seen += h.mean(0)
+            self.seen.add_(h.mean(0))
         out = torch.zeros(x.shape[0], 6, dtype=x.dtype)
         out[:, 1:] = self.gate(h)[:, 1:]
         stop = torch.tanh(h).detach()
