@@ -65,11 +65,33 @@ def _rename(exported: fx.GraphModule, model: nn.Module) -> None:
                 _set(exported, name, model)
         node.meta["location"] = _place_in(node.meta.get("stack_trace") or "", node)
         node.meta["module_path"] = _module_path(node, model)
+    _rename_modules(exported, model)
     used = {str(n.target) for n in exported.graph.nodes if n.op == "get_attr"}
     for held in (exported._parameters, exported._buffers):
         for name in [n for n in held if n not in used]:
             del held[name]
     exported.recompile()
+
+
+def _rename_modules(exported: fx.GraphModule, model: nn.Module) -> None:
+    """Before torch 2.7 Dynamo kept torch.nn modules as calls under names of its own (`L__self___fc`)."""
+    names = {id(m): n for n, m in reversed(list(model.named_modules()))}
+    for node in exported.graph.nodes:
+        if node.op != "call_module":
+            continue
+        called = exported.get_submodule(str(node.target))
+        name = names.get(id(called))
+        if name:
+            *path, last = name.split(".")
+            owner: nn.Module = exported
+            for part in path:
+                if part not in owner._modules:
+                    owner.add_module(part, nn.Module())
+                owner = owner._modules[part]  # type: ignore[assignment]
+            owner.add_module(last, called)
+            node.target = name
+    for held in [n for n in exported._modules if n.startswith("L__self__")]:
+        del exported._modules[held]
 
 
 def _attribute(root: Any, target: str) -> Any:
