@@ -20,6 +20,10 @@ ratio of a policy to itself.
 ## When to ignore
 A bias that cancels between two calls of one layer is `info` already: there is nothing to learn.
 `# fxdoctor: ignore[cancelled]` at the end of the line turns it into `info`.
+
+## Source
+`torch/distributions/normal.py`, `rsample` and `log_prob`; documentation of `torch.distributions`,
+"Score function".
 """
 
 from __future__ import annotations

@@ -23,6 +23,11 @@ that ran.
 ## When to ignore
 A write that changes no gradient (noise added, a buffer updated) is not reported.
 `# fxdoctor: ignore[data-write]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.Tensor.detach` and `torch.Tensor.numpy` (shared memory); "Autograd
+mechanics", section "In-place correctness checks". A write through `.data` does not raise the
+counter of that check: `t.data.add_(1)` leaves `t._version` as it was.
 """
 
 from __future__ import annotations

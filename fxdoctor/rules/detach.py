@@ -21,6 +21,9 @@ learns. What stands in front of it keeps its initial values: an optimizer skips 
 ## When to ignore
 If these parameters are not to learn, say so where they are made: `module.requires_grad_(False)`.
 `# fxdoctor: ignore[detach]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.Tensor.detach`: the result is cut from the graph and never requires grad.
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ first one did.
 ## When to ignore
 A model that is only used for inference need not be analyzed for training.
 `# fxdoctor: ignore[frozen-param]` at the end of the line turns it into `info`.
+
+## Source
+Documentation "Autograd mechanics", section "Setting requires_grad".
 """
 
 from __future__ import annotations

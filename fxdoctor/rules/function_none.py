@@ -22,6 +22,10 @@ happen to fit.
 ## When to ignore
 For an input that is meant as a constant, detach it where the Function is applied.
 `# fxdoctor: ignore[function-none]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.autograd.Function.backward`; "Extending PyTorch", section "Extending
+torch.autograd".
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ where it notices; it does not for every overlap that `as_strided` can make.
 ## When to ignore
 PyTorch raises; there is nothing to ignore.
 `# fxdoctor: ignore[inplace-expanded]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.Tensor.expand` (its warning); `aten/src/ATen/MemoryOverlap.h`.
 """
 
 from __future__ import annotations

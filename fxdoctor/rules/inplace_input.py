@@ -21,6 +21,9 @@ input is the output of another layer, the write can also break that layer's back
 ## When to ignore
 A cache that forward is meant to fill: suppress the line.
 `# fxdoctor: ignore[inplace-input]` at the end of the line turns it into `info`.
+
+## Source
+Documentation "Tensor Views"; of `torch.nn.ReLU`, argument `inplace`.
 """
 
 from __future__ import annotations

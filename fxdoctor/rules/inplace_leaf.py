@@ -22,6 +22,9 @@ PyTorch refuses.
 ## When to ignore
 PyTorch raises; there is nothing to ignore.
 `# fxdoctor: ignore[inplace-leaf]` at the end of the line turns it into `info`.
+
+## Source
+`torch/csrc/autograd/VariableTypeUtils.h`, `check_inplace`; documentation of `torch.Tensor.is_leaf`.
 """
 
 from __future__ import annotations

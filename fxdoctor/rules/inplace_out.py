@@ -18,6 +18,9 @@ where it saves an allocation, and works there because grad mode is off.
 ## When to ignore
 PyTorch raises; there is nothing to ignore.
 `# fxdoctor: ignore[inplace-out]` at the end of the line turns it into `info`.
+
+## Source
+`torch/csrc/autograd/VariableTypeUtils.h`, `throw_error_out_requires_grad`.
 """
 
 from __future__ import annotations

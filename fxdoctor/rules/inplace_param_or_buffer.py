@@ -20,6 +20,10 @@ updated in this way is no leaf any more.
 ## When to ignore
 Truncated backpropagation through time: detach the state between steps instead.
 `# fxdoctor: ignore[inplace-param-or-buffer]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.Tensor.backward`, argument `retain_graph`: the graph is freed after one
+backward.
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ behind a linear layer is fine, and behind a sigmoid it raises.
 ## When to ignore
 Backward raises; there is nothing to ignore.
 `# fxdoctor: ignore[inplace-saved]` at the end of the line turns it into `info`.
+
+## Source
+Documentation "Autograd mechanics", sections "Saved tensors" and "In-place correctness checks".
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ and raises.
 ## When to ignore
 PyTorch raises; there is nothing to ignore.
 `# fxdoctor: ignore[inplace-view]` at the end of the line turns it into `info`.
+
+## Source
+Documentation "Autograd mechanics", section "In-place operations with autograd"; "Tensor Views".
 """
 
 from __future__ import annotations

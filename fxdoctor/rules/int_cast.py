@@ -20,6 +20,9 @@ bring the history back.
 ## When to ignore
 If the position is not to be learned, compute it from values that need no gradient.
 `# fxdoctor: ignore[int-cast]` at the end of the line turns it into `info`.
+
+## Source
+PyTorch raises "only Tensors of floating point dtype can require gradients" from `requires_grad_`.
 """
 
 from __future__ import annotations

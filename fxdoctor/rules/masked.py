@@ -22,6 +22,10 @@ exists and is all zero. The model trains on nothing, or a part of it does.
 ## When to ignore
 Zeros that two other draws of the inputs do not show are `info` already.
 `# fxdoctor: ignore[masked]` at the end of the line turns it into `info`.
+
+## Source
+PyTorch's `tools/autograd/derivatives.yaml`, entry `masked_fill.Scalar`: the gradient is
+`grad.masked_fill(mask, 0)`.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ raises.
 ## When to ignore
 If the gradient is only looked at, keep it out of the loss.
 `# fxdoctor: ignore[missing-create-graph]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.autograd.grad`, argument `create_graph`.
 """
 
 from __future__ import annotations

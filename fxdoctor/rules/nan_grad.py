@@ -26,6 +26,10 @@ help: the norm is NaN too.
 ## When to ignore
 There is no healthy NaN gradient; restrict the loss to the elements that count.
 `# fxdoctor: ignore[nan-grad]` at the end of the line turns it into `info`.
+
+## Source
+Documentation "Autograd mechanics", sections "Gradients for non-differentiable functions" and
+"Division by Zero in Autograd".
 """
 
 from __future__ import annotations

@@ -22,8 +22,13 @@ also in the caller.
 - For evaluation, use the `with` form around the whole evaluation, never inside `forward`.
 
 ## When to ignore
-If the part is meant to be frozen, freeze its parameters; then nothing is starved and nothing is reported.
+If the part is meant to be frozen, freeze its parameters with `requires_grad_(False)`: then nothing
+is starved and nothing is reported.
 `# fxdoctor: ignore[no-grad]` at the end of the line turns it into `info`.
+
+## Source
+Documentation "Autograd mechanics", section "Grad Modes"; `torch.utils.checkpoint.checkpoint`, the
+note on variants.
 """
 
 from __future__ import annotations

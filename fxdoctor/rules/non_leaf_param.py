@@ -24,6 +24,9 @@ Tensor".
 ## When to ignore
 If the computed value is meant as a new start, compute it under `no_grad`, outside forward.
 `# fxdoctor: ignore[non-leaf-param]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.Tensor.is_leaf` and `torch.nn.Parameter`.
 """
 
 from __future__ import annotations

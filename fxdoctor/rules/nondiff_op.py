@@ -25,6 +25,10 @@ slope to follow. The parameter keeps its initial value.
 ## When to ignore
 If the choice is meant to be fixed, freeze the parameters that make it.
 `# fxdoctor: ignore[nondiff-op]` at the end of the line turns it into `info`.
+
+## Source
+PyTorch's `tools/autograd/derivatives.yaml` (`output_differentiability: [False]`); documentation of
+`torch.distributions`, "Score function" and "Pathwise derivative".
 """
 
 from __future__ import annotations

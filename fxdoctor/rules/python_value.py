@@ -23,6 +23,10 @@ autograd. On a GPU, `item()` also makes the host wait for the device.
 ## When to ignore
 If the value is meant as a constant, write `detach()` on it and freeze what it came from.
 `# fxdoctor: ignore[python-value]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.Tensor.item` ("not differentiable"), `torch.Tensor.numpy` and
+`torch.tensor`.
 """
 
 from __future__ import annotations

@@ -25,6 +25,10 @@ the one that is missing.
 ## When to ignore
 Zeros that two other draws of the inputs do not show are `info` already.
 `# fxdoctor: ignore[saturated]` at the end of the line turns it into `info`.
+
+## Source
+PyTorch's `tools/autograd/derivatives.yaml`: `clamp_backward`, `threshold_backward`,
+`sigmoid_backward`.
 """
 
 from __future__ import annotations

@@ -23,6 +23,10 @@ behind. Its gradient only grows, step by step.
 ## When to ignore
 If another model owns the tensor and trains it, pass its output in as an input.
 `# fxdoctor: ignore[unregistered-param]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.nn.Parameter` and `torch.nn.ModuleList`; `torch/nn/modules/module.py`,
+`Module.__setattr__`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ raises in the next step if one never comes, unless it was made with `find_unused
 ## When to ignore
 A parameter kept for later can be frozen with `requires_grad_(False)`.
 `# fxdoctor: ignore[unused-param]` at the end of the line turns it into `info`.
+
+## Source
+Documentation of `torch.nn.parallel.DistributedDataParallel`, argument `find_unused_parameters`.
 """
 
 from __future__ import annotations

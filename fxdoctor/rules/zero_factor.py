@@ -22,6 +22,10 @@ that was never filled.
 ## When to ignore
 A branch that is switched off on purpose can be frozen, or left out of forward.
 `# fxdoctor: ignore[zero-factor]` at the end of the line turns it into `info`.
+
+## Source
+PyTorch's `tools/autograd/derivatives.yaml`, entry `mul.Tensor`: each factor's gradient is
+multiplied by the other.
 """
 
 from __future__ import annotations

@@ -23,6 +23,10 @@ and learned step counts end here.
 ## When to ignore
 If the rounded path is not to train what is before it, detach its input.
 `# fxdoctor: ignore[zero-grad-op]` at the end of the line turns it into `info`.
+
+## Source
+PyTorch's `tools/autograd/derivatives.yaml`: `round`, `floor`, `sign` and their like give
+`zeros_like(grad)`.
 """
 
 from __future__ import annotations
