@@ -76,11 +76,12 @@ def _rename(exported: fx.GraphModule, model: nn.Module) -> None:
 def _rename_modules(exported: fx.GraphModule, model: nn.Module) -> None:
     """Before torch 2.7 Dynamo kept torch.nn modules as calls under names of its own (`L__self___fc`)."""
     names = {id(m): n for n, m in reversed(list(model.named_modules()))}
+    mangled = {f"L__self___{n.replace('.', '_')}": n for n in names.values()}
     for node in exported.graph.nodes:
         if node.op != "call_module":
             continue
         called = exported.get_submodule(str(node.target))
-        name = names.get(id(called))
+        name = names.get(id(called)) or mangled.get(str(node.target))
         if name:
             *path, last = name.split(".")
             owner: nn.Module = exported
@@ -88,9 +89,10 @@ def _rename_modules(exported: fx.GraphModule, model: nn.Module) -> None:
                 if part not in owner._modules:
                     owner.add_module(part, nn.Module())
                 owner = owner._modules[part]  # type: ignore[assignment]
-            owner.add_module(last, called)
+            owner.add_module(last, model.get_submodule(name))
             node.target = name
-    for held in [n for n in exported._modules if n.startswith("L__self__")]:
+    called_now = {str(n.target).split(".")[0] for n in exported.graph.nodes if n.op == "call_module"}
+    for held in [n for n in exported._modules if n.startswith("L__self__") and n not in called_now]:
         del exported._modules[held]
 
 
