@@ -128,7 +128,7 @@ def _finding(
     call = d.place(node)
     return RULE.finding(
         severity,
-        f"{name}.backward gives {what} for an input that {group_name(params)} needs",
+        f"{name}.backward gives {what} for the input that comes from {group_name(params)}",
         location=backward or call,
         node=node.name,
         params=params,

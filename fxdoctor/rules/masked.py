@@ -32,6 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torch import fx
+
+from ..facts import facts
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
@@ -84,10 +87,9 @@ def make():
 
 def check(d: Diagnosis) -> Iterator[Finding]:
     for zero in d.zero_reasons("masked"):
-        op = op_text(zero.node)
         yield RULE.finding(
             d.zero_severity(zero),
-            f"the gradient of {group_name(zero.params)} is exactly zero: {op} selects nothing of it",
+            f"the gradient of {group_name(zero.params)} is exactly zero: {_why(zero.node)}",
             location=d.place(zero.node),
             node=zero.node.name,
             params=zero.params,
@@ -98,4 +100,10 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("masked", "FXD204", "an element that is never selected", __doc__, BAD, GOOD, check)
+def _why(node: fx.Node) -> str:
+    """The op itself selects, or it only joins tensors and an op behind it selects."""
+    joins = facts(node).op in ("stack", "cat", "concat", "hstack", "vstack")
+    return f"what follows {op_text(node)} selects nothing of it" if joins else f"{op_text(node)} selects nothing of it"
+
+
+RULE = Rule("masked", "FXD204", "a mask or an index that selects nothing", __doc__, BAD, GOOD, check)

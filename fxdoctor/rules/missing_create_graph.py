@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..flow import Cut
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name
@@ -83,9 +84,12 @@ def make():
 
 def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("missing-create-graph"):
+        if cut.node.kwargs.get("create_graph") is True:
+            yield _independent(d, cut)
+            continue
         yield RULE.finding(
             d.cut_severity(cut),
-            f"{group_name(cut.params)} reaches the loss only through autograd.grad, whose result has no history",
+            f"the gradient to {group_name(cut.params)} stops at autograd.grad, whose result has no history",
             location=d.place(cut.node),
             node=cut.node.name,
             params=cut.params,
@@ -94,6 +98,19 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             evidence=cut.evidence,
             help="pass create_graph=True to torch.autograd.grad",
         )
+
+
+def _independent(d: Diagnosis, cut: Cut) -> Finding:
+    """The derivative has its history; a parameter without a gradient does not occur in it."""
+    return RULE.finding(
+        "info",
+        f"the derivative taken here does not depend on {group_name(cut.params)}",
+        location=d.place(cut.node),
+        node=cut.node.name,
+        params=cut.params,
+        label="a bias behind the last layer drops out of a derivative",
+        help="none needed; freeze it with requires_grad_(False), or leave it out",
+    )
 
 
 RULE = Rule(

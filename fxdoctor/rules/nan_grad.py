@@ -104,7 +104,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
 def _forward(d: Diagnosis, poisoned: list[str]) -> Finding:
     node = d.non_finite
     assert node is not None
-    kind = "NaN" if any(o.value == "nan" for o in facts(node).outs) else "an infinity"
+    kind = "NaN" if any(o.value == "nan" for o in facts(node).outs) else "infinity"
     return RULE.finding(
         "warning" if poisoned else "info",
         f"{op_text(node)} makes {kind} from finite inputs, and the loss is not finite",
@@ -132,7 +132,7 @@ def _backward(d: Diagnosis, culprits: list[Culprit]) -> Finding:
     place = d.place(selector)
     return RULE.finding(
         "warning",
-        f"{name} turns a finite gradient into NaN for {group_name(params)}: {why}",
+        f"{name} makes the gradient of {group_name(params)} NaN or infinite: {why}",
         location=d.place(node),
         node=node.name if node is not None else None,
         params=params,
@@ -141,8 +141,8 @@ def _backward(d: Diagnosis, culprits: list[Culprit]) -> Finding:
         related=[Related(place, "hides it in forward; the gradient it sends back is 0, and 0 times infinity is NaN")]
         if place is not None
         else [],
-        label="finite gradient in, NaN out",
-        help="make the input safe before this op: torch.where(ok, x, one) inside as well as outside, or add an epsilon",
+        label="a finite gradient comes in, a non-finite one goes out",
+        help="give this op a safe input: torch.where(ok, x, 1.0) before it as well as after it, or add an epsilon",
     )
 
 

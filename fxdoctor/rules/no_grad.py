@@ -105,7 +105,7 @@ def _region(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
     )
     return RULE.finding(
         d.cut_severity(cut),
-        f"{group_name(cut.params)}: this runs with grad mode off, so no gradient comes back",
+        f"the gradient to {group_name(cut.params)} stops here: this runs with grad mode off",
         location=where,
         node=cut.node.name,
         params=cut.params,
@@ -121,7 +121,7 @@ def _region(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
 def _checkpoint(d: Diagnosis, cut) -> Finding:  # type: ignore[no-untyped-def]
     return RULE.finding(
         d.cut_severity(cut),
-        f"{group_name(cut.params)}: reentrant checkpointing runs this with grad mode off, and no input requires grad",
+        f"the gradient to {group_name(cut.params)} stops here: no input of this reentrant checkpoint requires grad",
         location=d.place(cut.node),
         node=cut.node.name,
         params=cut.params,

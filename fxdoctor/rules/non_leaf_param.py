@@ -89,7 +89,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for cut in d.cuts("non-leaf-param"):
         yield RULE.finding(
             d.cut_severity(cut),
-            f"the gradient to {group_name(cut.params)} stops where its result is wrapped in a new nn.Parameter",
+            f"the gradient to {group_name(cut.params)} stops here: a computed tensor is wrapped in a new nn.Parameter",
             location=d.place(cut.node),
             node=cut.node.name,
             params=cut.params,

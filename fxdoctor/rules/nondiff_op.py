@@ -92,7 +92,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         name = op_text(cut.node)
         yield RULE.finding(
             d.cut_severity(cut),
-            f"{group_name(cut.params)} reaches the loss only through {name}, which has no derivative",
+            f"the gradient to {group_name(cut.params)} stops at {name}, which has no derivative",
             location=d.place(cut.node),
             node=cut.node.name,
             params=cut.params,

@@ -91,20 +91,25 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         back = [n for _, n in cut.returns if (place := d.place(n)) is not None and place != d.place(cut.node)]
         yield RULE.finding(
             d.cut_severity(cut),
-            f"{group_name(cut.params)}: the value leaves the graph through {name}"
+            f"the gradient to {group_name(cut.params)} stops at {name}: the value leaves the graph"
             if leaves
-            else f"{group_name(cut.params)}: {name} copies the numbers and drops their history",
+            else f"the gradient to {group_name(cut.params)} stops at {name}: only the numbers are copied",
             location=d.place(cut.node),
             node=cut.node.name,
             params=cut.params,
             related=[Related(place, "comes back as a constant") for n in back[:1] if (place := d.place(n)) is not None],
-            label="a plain Python number from here on" if leaves else "a new tensor without a grad_fn",
+            label=f"{_plain(name)} from here on" if leaves else "a new tensor without a grad_fn",
             proof=cut.proof,
             evidence=cut.evidence,
             help="stay in torch: keep the tensor, use torch functions instead of math or numpy"
             if leaves
             else "use torch.stack or torch.cat on the tensors instead",
         )
+
+
+def _plain(name: str) -> str:
+    """What a value is after an exit."""
+    return {"numpy()": "a numpy array", "tolist()": "a Python list"}.get(name, "a plain Python number")
 
 
 RULE = Rule("python-value", "FXD105", "a value leaves the graph for Python or numpy", __doc__, BAD, GOOD, check)

@@ -97,12 +97,14 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             label=f"{op_text(zero.node)} with a factor that is all zero",
             proof=d.zero_proofs.get(zero.node),
             evidence=d.zero_evidence.get(zero.node, ""),
-            help="initialise only one of the two factors to zero, so that the other one lets the gradient through",
+            help="nothing to do if this initialisation is meant"
+            if zero.heals
+            else "initialise only one of the two factors to zero, so that the other one lets the gradient through",
         )
 
 
 def _name(node: fx.Node) -> str:
-    return str(node.target) if node.op == "get_attr" else node.name
+    return str(node.target) if node.op == "get_attr" else op_text(node) if node.op.startswith("call") else node.name
 
 
 RULE = Rule("zero-factor", "FXD203", "a product with a factor that is exactly zero", __doc__, BAD, GOOD, check)
