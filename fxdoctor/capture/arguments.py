@@ -11,7 +11,7 @@ from ..facts import NodeFacts, Read, facts
 from .guard import tensors_in
 
 if TYPE_CHECKING:
-    from .record import Recorder
+    from .nodes import NodeWriter
 
 _PLAIN = (
     int,
@@ -34,7 +34,7 @@ class Held:
         self.function = function
 
 
-def to_nodes(recorder: Recorder, value: Any) -> Any:
+def to_nodes(recorder: NodeWriter, value: Any) -> Any:
     """`value` with each tensor replaced by its node, in the forms that fx allows; other objects become attributes."""
     if isinstance(value, torch.Tensor):
         return recorder.node_of(value)
@@ -54,7 +54,7 @@ def to_nodes(recorder: Recorder, value: Any) -> Any:
     return recorder.hold(value.function if kind is Held else value)
 
 
-def output_to_nodes(recorder: Recorder, output: Any) -> Any:
+def output_to_nodes(recorder: NodeWriter, output: Any) -> Any:
     """The model's output: the same nested structure where fx can say it, else its tensors in a tuple."""
     if isinstance(output, torch.Tensor):
         return recorder.node_of(output)
@@ -67,7 +67,7 @@ def output_to_nodes(recorder: Recorder, output: Any) -> Any:
     return tuple(recorder.node_of(t) for t in tensors_in(output))
 
 
-def link_through_autograd(recorder: Recorder, f: NodeFacts, tensor: torch.Tensor) -> None:
+def link_through_autograd(recorder: NodeWriter, f: NodeFacts, tensor: torch.Tensor) -> None:
     """Code that was not seen made `tensor` from tensors that were: autograd's own graph says from which."""
     f.replayable = "its value comes from code that fxdoctor does not see"
     known = {edge: n for n in recorder.nodes for edge in facts(n).edges}
