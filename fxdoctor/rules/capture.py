@@ -77,7 +77,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     if names := d.still_dead(d.starved.live):
         yield RULE.finding(
             "warning",
-            f"{group_name(names)} gets no gradient, and the recorded run does not show where it stops",
+            f"no gradient comes to {group_name(names)}, and the recorded run does not show where it stops",
             params=names,
             help="look at what was not captured (notes), or bisect with fxdoctor.diagnose(loss, model)",
         )

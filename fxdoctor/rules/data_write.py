@@ -88,7 +88,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for wrong in d.falsified:
         yield RULE.finding(
             "error",
-            f"{op_text(wrong.node)} changes values behind autograd's back: "
+            f"{op_text(wrong.node)} changes values unseen by autograd: "
             f"the gradient of {group_name(wrong.params)} is wrong",
             location=(write_after(d.place(wrong.node)) if facts(wrong.node).exit else None) or d.place(wrong.node),
             node=wrong.node.name,

@@ -104,7 +104,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             help="call requires_grad_(True) on the parameters that are to learn",
         )
         return
-    yield RULE.finding("info", f"{group_name(frozen)} is frozen (requires_grad=False)", params=frozen)
+    yield RULE.finding("info", f"frozen (requires_grad=False): {group_name(frozen)}", params=frozen)
 
 
 def _in_forward(d: Diagnosis, names: list[str]) -> Location | None:

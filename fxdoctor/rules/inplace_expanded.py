@@ -29,10 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..facts import facts
 from ..hazards import kind_of_error
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
+from .inplace_saved import instead
 
 BAD = """\
 import torch
@@ -92,7 +94,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         label="the tensor was made by expand or broadcasting",
         proof=d.write_proofs.get(node),
         evidence=d.write_evidence.get(node, ""),
-        help="call .clone() (or .contiguous()) before writing, or write out of place",
+        help=f"{instead(facts(node).op)}; or call clone() before the write",
     )
 
 

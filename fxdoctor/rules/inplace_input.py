@@ -30,10 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..facts import facts
 from ..hazards import input_writes
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
+from .inplace_saved import instead
 
 BAD = """\
 import torch
@@ -85,7 +87,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             location=d.place(node),
             node=node.name,
             label="this memory is the caller's",
-            help="work on a copy: x = x - ..., or x = x.clone() first",
+            help=f"{instead(facts(node).op)}; or x = x.clone() first",
         )
 
 

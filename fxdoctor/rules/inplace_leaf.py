@@ -31,10 +31,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..facts import facts
 from ..hazards import kind_of_error
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
+from .inplace_saved import instead
 
 BAD = """\
 import torch
@@ -90,7 +92,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         label="a leaf that requires grad is written",
         proof=d.write_proofs.get(node),
         evidence=d.write_evidence.get(node, ""),
-        help="write to a copy (x = x - ...), or do the update under torch.no_grad() if it is not part of the loss",
+        help=f"{instead(facts(node).op)}; an update that is no part of the loss belongs between steps, under no_grad",
     )
 
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..facts import facts
 from ..hazards import kind_of_error
 from ..report.model import Finding
 from .base import Rule
@@ -87,7 +88,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         label="out= with an input that requires grad",
         proof=d.write_proofs.get(node),
         evidence=d.write_evidence.get(node, ""),
-        help="assign the result instead: y = torch.mm(a, b)",
+        help=f"leave out= away and assign the result: y = {facts(node).op}(...)",
     )
 
 

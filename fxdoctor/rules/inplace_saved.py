@@ -32,6 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from ..facts import facts, location_of
 from ..hazards import kind_of_error, overwrites
 from ..report.model import Finding, Related
@@ -114,14 +116,16 @@ def instead(name: str) -> str:
     if name == "__setitem__":
         return "build the new tensor out of place (torch.where, torch.cat, index_put), or write before it is read"
     if name in _FLAGGED:
-        return "pass inplace=False"
+        return f"pass inplace=False (or call {name.strip('_')}() without the underscore)"
     if name == "embedding":
         return "look the rows up before the weight is used elsewhere, or use weight.clone() there"
-    plain = name.strip("_").removeprefix("i")
-    signs = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div": "x = x / y"}
+    plain = (name.removeprefix("__i") if name.startswith("__i") else name).strip("_")
+    signs = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div": "x = x / y", "pow": "x = x ** y"}
     if plain in signs:
         return f"write {signs[plain]} instead of changing x in place"
-    return f"use the out-of-place form: x = x.{plain}(...)" if plain else "use the out-of-place form of the write"
+    if hasattr(torch.Tensor, plain):
+        return f"use the out-of-place form: x = x.{plain}(...)"
+    return "make a new tensor instead of writing into this one"
 
 
 RULE = Rule("inplace-saved", "FXD401", "a write overwrites what backward needs", __doc__, BAD, GOOD, check)

@@ -87,7 +87,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     use = d.place(failed)
     yield RULE.finding(
         "error",
-        f"{op_text(writer)} writes to memory that several views share, which autograd cannot follow",
+        f"{op_text(writer)} writes to {_kind(str(d.trace.error))}, which autograd cannot follow",
         location=d.place(writer),
         node=writer.name,
         related=[Related(use, "PyTorch raises here, at the next use")] if writer is not failed and use else [],
@@ -96,6 +96,17 @@ def check(d: Diagnosis) -> Iterator[Finding]:
         evidence=d.write_evidence.get(writer, ""),
         help="write out of place, or clone() the piece before writing to it",
     )
+
+
+def _kind(error: str) -> str:
+    """What PyTorch says of the view that must not be written to."""
+    if "no_grad mode" in error or "inference mode" in error:
+        return "a view that was made with grad mode off"
+    if "multiple views" in error:
+        return "one of several views that a single call made"
+    if "custom Function" in error:
+        return "a view that a custom Function gave"
+    return "memory that several views share"
 
 
 RULE = Rule("inplace-view", "FXD403", "a write to a view that autograd forbids", __doc__, BAD, GOOD, check)

@@ -95,9 +95,18 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             label="its derivative is exactly zero here",
             proof=d.zero_proofs.get(zero.node),
             evidence=d.zero_evidence.get(zero.node, ""),
-            help="move the inputs into the range where it has a slope (initialisation, scale, a wider clamp, a leaky "
-            "version); a softmax over one element is always 1",
+            help=_repair(op),
         )
+
+
+def _repair(op: str) -> str:
+    if "softm" in op:
+        return "check dim: a softmax over a single element is always 1; else bring the logits closer together"
+    if op.removesuffix("()") in ("layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "normalize"):
+        return "check the dimensions: normalising a single element, or equal ones, always gives the same value"
+    if "clamp" in op or "clip" in op or "hardtanh" in op:
+        return "widen the bounds, or start inside them; for bounds with a slope, use a scaled sigmoid"
+    return "bring the inputs into the range where it has a slope (initialisation, scale), or use a leaky version"
 
 
 RULE = Rule("saturated", "FXD202", "an op that is flat at these inputs", __doc__, BAD, GOOD, check)

@@ -37,7 +37,7 @@ from ..capture.stray import Stray
 from ..facts import location_of
 from ..report.model import Finding, Location
 from .base import Rule
-from .context import Diagnosis
+from .context import Diagnosis, group_name
 from .where import creation_place
 
 BAD = """\
@@ -94,11 +94,10 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     for where, strays in groups.values():
         first = strays[0]
         names = sorted(s.owner for s in strays if s.owner)
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        shown = group_name(names) if names else f"a tensor of shape {first.shape}"
         yield RULE.finding(
             "warning",
-            f"{shown or f'a tensor of shape {first.shape}'} would learn, but is not in model.parameters(): "
-            "no optimizer moves it, no checkpoint saves it",
+            f"not in model.parameters(): {shown}; the gradient comes, but no optimizer and no checkpoint knows of it",
             location=where,
             node=first.node.name if first.node is not None else None,
             label="a plain attribute, not a registered parameter or module",

@@ -96,15 +96,16 @@ def check(d: Diagnosis) -> Iterator[Finding]:
 
 
 def _finding(d: Diagnosis, where: Location | None, params: list[str], was_read: bool, revived: bool) -> Finding:
+    name = group_name(params)
     if revived:
-        what = "takes no part in the loss on these inputs; on others it does"
+        what = f"the loss does not depend on {name} on these inputs; on others it does"
     elif was_read:
-        what = "is read, but nothing that comes of it reaches the loss"
+        what = f"forward reads {name}, but nothing that comes of it reaches the loss"
     else:
-        what = "takes no part in the forward pass"
+        what = f"forward never reads {name}"
     return RULE.finding(
         "info" if revived else "warning",
-        f"{group_name(params)} {what}",
+        what,
         location=where,
         params=params,
         related=_last_use(d.trace, params) if was_read else [],
