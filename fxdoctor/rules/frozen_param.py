@@ -87,20 +87,24 @@ def check(d: Diagnosis) -> Iterator[Finding]:
     started_live = [n for n in frozen if d.trace.subject.wanted_grad.get(n)]
     model = d.trace.subject.model
     if started_live:
+        here = _in_forward(d, started_live)
         yield RULE.finding(
             "warning",
             f"forward sets requires_grad to False on {group_name(started_live)}",
-            location=_in_forward(d, started_live) or creation_place(model, started_live[0]),
+            location=here or creation_place(model, started_live[0]),
             params=started_live,
+            label="frozen here" if here else "created here",
             help="move the freezing out of forward, or remove it",
         )
         return
     if len(frozen) == len(states) and not d.trace.strays and d.trace.error is None:
+        here = freezing_place(model)
         yield RULE.finding(
             "warning",
             f"all {count(frozen)} have requires_grad=False: nothing can learn",
-            location=freezing_place(model) or creation_place(model, frozen[0]),
+            location=here or creation_place(model, frozen[0]),
             params=frozen,
+            label="frozen here" if here else "created here",
             help="call requires_grad_(True) on the parameters that are to learn",
         )
         return

@@ -116,7 +116,7 @@ def instead(name: str) -> str:
     if name == "__setitem__":
         return "build the new tensor out of place (torch.where, torch.cat, index_put), or write before it is read"
     if name in _FLAGGED:
-        return f"pass inplace=False (or call {name.strip('_')}() without the underscore)"
+        return f"pass inplace=False, or call {name[:-1]}()" if name.endswith("_") else "pass inplace=False"
     if name == "embedding":
         return "look the rows up before the weight is used elsewhere, or use weight.clone() there"
     plain = (name.removeprefix("__i") if name.startswith("__i") else name).strip("_")

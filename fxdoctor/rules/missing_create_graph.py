@@ -56,7 +56,7 @@ class Forces(nn.Module):
 
 def make():
     torch.manual_seed(0)
-    return dict(model=Forces(), args=(torch.randn(5, 3),), loss=lambda force: (force - 1).square().mean())
+    return dict(model=Forces(), args=(torch.randn(5, 3),), loss=lambda force: (force - 1).norm())
 """
 GOOD = """\
 import torch
@@ -78,7 +78,7 @@ class Forces(nn.Module):
 
 def make():
     torch.manual_seed(0)
-    return dict(model=Forces(), args=(torch.randn(5, 3),), loss=lambda force: (force - 1).square().mean())
+    return dict(model=Forces(), args=(torch.randn(5, 3),), loss=lambda force: (force - 1).norm())
 """
 
 
