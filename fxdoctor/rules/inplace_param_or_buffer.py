@@ -30,6 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torch import fx
+
+from ..facts import facts
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
@@ -85,9 +88,17 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             f"buffer {name} keeps the graph of this step: the next backward goes through it again, and raises or leaks",
             location=d.place(node),
             node=node.name if node is not None else None,
-            label=f"{op_text(node) if node is not None else 'an assignment'} writes values that carry a history",
-            help="update the buffer from detached values: buffer.lerp_(x.detach(), 0.1)",
+            label=_label(node),
+            help="store detached values: buffer.lerp_(x.detach(), 0.1), or self.buffer = x.detach()",
         )
+
+
+def _label(node: fx.Node | None) -> str:
+    if node is None:
+        return ""
+    if facts(node).writes:
+        return f"{op_text(node)} writes values that carry a history"
+    return f"the values that {op_text(node)} makes are stored with their history"
 
 
 RULE = Rule(

@@ -105,9 +105,11 @@ def _forward(d: Diagnosis, poisoned: list[str]) -> Finding:
     node = d.non_finite
     assert node is not None
     kind = "NaN" if any(o.value == "nan" for o in facts(node).outs) else "infinity"
+    infinite = any(o.value in ("nan", "inf") for r in facts(node).reads for o in facts(r.node).outs)
+    source = "infinite inputs" if infinite else "finite inputs"
     return RULE.finding(
         "warning" if poisoned else "info",
-        f"{op_text(node)} makes {kind} from finite inputs, and the loss is not finite",
+        f"{op_text(node)} makes {kind} from {source}, and the loss is not finite",
         location=d.place(node),
         node=node.name,
         params=poisoned,

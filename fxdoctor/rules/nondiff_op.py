@@ -36,6 +36,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from torch import fx
+
 from ..facts import facts
 from ..hazards import kind_of_error
 from ..report.model import Finding
@@ -89,19 +91,36 @@ def make():
 def check(d: Diagnosis) -> Iterator[Finding]:
     yield from _without_derivative(d)
     for cut in d.cuts("nondiff-op"):
-        name = op_text(cut.node)
+        name, verb = _what(cut.node)
         yield RULE.finding(
             d.cut_severity(cut),
-            f"the gradient to {group_name(cut.params)} stops at {name}, which has no derivative",
+            f"the gradient to {group_name(cut.params)} stops at {name}, which {verb} no derivative",
             location=d.place(cut.node),
             node=cut.node.name,
             params=cut.params,
-            label=f"{name} gives no gradient back",
+            label="no gradient comes back from here",
             proof=cut.proof,
             evidence=cut.evidence,
-            help="use a soft version (softmax weights, sigmoid, interpolation), a straight-through estimator, "
+            help="use rsample() where the distribution has it, or a score-function loss: -log_prob(action) * reward"
+            if facts(cut.node).op in _DRAWS or name == "sample()"
+            else "use a soft version (softmax weights, sigmoid, interpolation), a straight-through estimator, "
             "or a score-function loss",
         )
+
+
+_COMPARISONS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+_DRAWS = frozenset(["sample", "multinomial", "bernoulli", "normal", "poisson", "binomial"])
+
+
+def _what(node: fx.Node) -> tuple[str, str]:
+    """The op as a user names it, and its verb."""
+    name = facts(node).op.strip("_")
+    if name in _COMPARISONS:
+        return f"the comparison {_COMPARISONS[name]}", "has"
+    made = node.meta.get("item_of")
+    if isinstance(made, fx.Node) and any(o.dtype.is_floating_point for o in facts(made).outs):
+        return f"the indices of {op_text(node)}", "have"
+    return op_text(node), "has"
 
 
 def _without_derivative(d: Diagnosis) -> Iterator[Finding]:

@@ -103,7 +103,7 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             evidence=cut.evidence,
             help="stay in torch: keep the tensor, use torch functions instead of math or numpy"
             if leaves
-            else "use torch.stack or torch.cat on the tensors instead",
+            else "use the tensor itself; torch.stack or torch.cat for several",
         )
 
 

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 from torch import fx
 
+from ..culprits import Explained
 from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, group_name, op_text
@@ -97,10 +98,18 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             label=f"{op_text(zero.node)} with a factor that is all zero",
             proof=d.zero_proofs.get(zero.node),
             evidence=d.zero_evidence.get(zero.node, ""),
-            help="nothing to do if this initialisation is meant"
-            if zero.heals
-            else "initialise only one of the two factors to zero, so that the other one lets the gradient through",
+            help=_repair(zero),
         )
+
+
+def _repair(zero: Explained) -> str:
+    if zero.heals:
+        return "nothing to do if this initialisation is meant"
+    if not zero.factors:
+        return "multiply by something that is not zero, or leave this term out"
+    if any(str(n.target) in zero.params for n in zero.factors):
+        return "initialise only one of the two factors to zero, so that the other one lets the gradient through"
+    return f"give {_name(zero.factors[0])} values that are not zero, or leave this term out"
 
 
 def _name(node: fx.Node) -> str:
