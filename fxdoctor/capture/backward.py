@@ -243,7 +243,7 @@ def _extreme_norm(g: torch.Tensor, value: float) -> float:
     if g.numel() == 0:
         return 0.0
     if value == 0.0:  # squares of tiny numbers vanish
-        return float(g.abs().max().double())
+        return float(g.abs().max().double()) if bool(g.any()) else 0.0
     if not bool(torch.isfinite(g).all()):
         return math.nan
     g = g.to(torch.complex128 if g.is_complex() else torch.float64)
