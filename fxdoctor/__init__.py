@@ -8,13 +8,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .analysis import analyze
-    from .diagnose import check_grad_flow, diagnose
+    from .live_graph import check_grad_flow, diagnose
     from .report.model import Finding, Location, ParamState, Report
 
 _HOMES = {
     "analyze": "analysis",
-    "diagnose": "diagnose",
-    "check_grad_flow": "diagnose",
+    "diagnose": "live_graph",
+    "check_grad_flow": "live_graph",
     "Finding": "report.model",
     "Location": "report.model",
     "ParamState": "report.model",
