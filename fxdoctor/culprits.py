@@ -100,8 +100,18 @@ def hiding_selector(trace: Trace, culprit: Culprit) -> fx.Node | None:
 
 
 def zero_reads(node: fx.Node) -> list[fx.Node]:
-    """The inputs of a node that were all zero, by the run that looked at values."""
-    return [r.node for r in facts(node).reads if r.kind in ("data", "state") and is_zero(r.node)]
+    """The inputs of a node that were all zero, by the run that looked at values.
+
+    A tensor that was written since it was made is judged by its last write.
+    """
+    reads = facts(node).reads
+    rewritten = {w.storage for r in reads if r.kind == "state" for w in facts(r.node).writes}
+    fresh = [r.node for r in reads if r.kind == "data" and not _storages(r.node) & rewritten and is_zero(r.node)]
+    return fresh + [r.node for r in reads if r.kind == "state" and all(w.value == "zero" for w in facts(r.node).writes)]
+
+
+def _storages(node: fx.Node) -> set[int | None]:
+    return {o.storage for o in facts(node).outs if o.storage is not None}
 
 
 def is_zero(node: fx.Node) -> bool:
@@ -165,7 +175,7 @@ def first_non_finite(trace: Trace) -> fx.Node | None:
 
 
 def _worst(f: NodeFacts) -> str | None:
-    values = [o.value for o in f.outs]
+    values = [o.value for o in f.outs] + [w.value for w in f.writes]
     return "nan" if "nan" in values else "inf" if "inf" in values else None
 
 

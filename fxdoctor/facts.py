@@ -68,6 +68,8 @@ class Write:
     """"input", "parameter", "buffer", "external" or "local"."""
     name: str = ""
     metadata: bool = False
+    value: str | None = None
+    """What the written tensor then held, as in `TensorFact.value`."""
 
 
 @dataclass(slots=True)

@@ -318,6 +318,7 @@ class NodeWriter:
                 target,
                 name,
                 metadata,
+                value_state(t) if self.values else None,
             )
         )
         if storage is not None:
