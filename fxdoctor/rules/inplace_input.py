@@ -36,6 +36,7 @@ from ..report.model import Finding
 from .base import Rule
 from .context import Diagnosis, op_text
 from .inplace_saved import instead
+from .where import write_after
 
 BAD = """\
 import torch
@@ -89,6 +90,17 @@ def check(d: Diagnosis) -> Iterator[Finding]:
             label="this memory is the caller's",
             help=f"{instead(facts(node).op)}; or x = x.clone() first",
         )
+    for node in d.trace.recorder.exits.numpy_writes if changed else []:
+        source = facts(node).reads[0].node
+        if facts(source).op == "input":
+            yield RULE.finding(
+                "warning",
+                "numpy changes the values of a tensor that belongs to the caller",
+                location=write_after(d.place(node)) or d.place(node),
+                node=node.name,
+                label="numpy() shares its memory with the caller's tensor",
+                help="work on a copy: x.numpy().copy(), or x = x.clone() first",
+            )
 
 
 RULE = Rule("inplace-input", "FXD405", "the caller's tensor is changed", __doc__, BAD, GOOD, check)
